@@ -1,0 +1,101 @@
+//! The CPU: threads over replicas, with the plain or the fast runner.
+
+use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation};
+use crate::process::{Reference, Runner};
+use crate::stats::Tally;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Balls thrown between two looks at the control: some milliseconds of work.
+const BALLS_PER_STEP: f64 = 4e6;
+
+/// A backend on the CPU.
+#[derive(Debug)]
+pub struct Host {
+    fast: bool,
+}
+
+impl Host {
+    /// The definition itself: [`crate::process::Process::round`] for every round.
+    #[must_use]
+    pub fn reference() -> Self {
+        Self { fast: false }
+    }
+
+    /// The fast path of each process.
+    #[must_use]
+    pub fn cpu() -> Self {
+        Self { fast: true }
+    }
+}
+
+/// One thread's runner, its scratch loads, and the tally of its replicas so far.
+struct Worker<'a> {
+    runner: Box<dyn Runner + 'a>,
+    scratch: Vec<u32>,
+    tally: Tally,
+}
+
+impl<'a> Worker<'a> {
+    fn new(job: &Job<'a>, fast: bool) -> Self {
+        let runner = if fast { job.process.runner() } else { Box::new(Reference(job.process)) };
+        Self { runner, scratch: vec![0; job.process.bins() as usize], tally: Tally::default() }
+    }
+
+    /// Runs all rounds of `replica`, in `kept` if its final loads are wanted.
+    fn replica(
+        mut self,
+        job: &Job<'a>,
+        replica: u64,
+        kept: Option<&mut [u32]>,
+        control: &Control,
+    ) -> Result<Self, BackendError> {
+        let loads = kept.unwrap_or(&mut self.scratch);
+        let step = (BALLS_PER_STEP / (job.process.expected_balls() + 1.0)).clamp(1.0, 1e9) as u64;
+        let total = |loads: &[u32]| loads.iter().map(|&l| u128::from(l)).sum::<u128>();
+        job.process.start(job.seed, replica as u32, loads);
+        let mut tally = Tally { replicas: 1, initial_balls: total(loads), ..Tally::default() };
+        let mut round = 0;
+        while round < job.schedule.rounds {
+            if control.is_cancelled() {
+                return Err(BackendError::Cancelled);
+            }
+            let end = (round + step).min(job.schedule.rounds);
+            self.runner.advance(job.seed, replica as u32, loads, round..end, &job.schedule, &mut tally);
+            control.advance(end - round);
+            round = end;
+        }
+        tally.final_balls = total(loads);
+        self.tally.merge(&tally);
+        Ok(self)
+    }
+}
+
+impl Backend for Host {
+    fn name(&self) -> &'static str {
+        if self.fast { "cpu" } else { "reference" }
+    }
+
+    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        let bins = job.process.bins() as usize;
+        let fresh = || Worker::new(job, self.fast);
+        let add = |mut a: Tally, b: Tally| {
+            a.merge(&b);
+            Ok(a)
+        };
+        let mut loads = vec![0u32; if job.keep_loads { bins * (block.end - block.start) as usize } else { 0 }];
+        let tally = if job.keep_loads {
+            (loads.par_chunks_mut(bins).enumerate())
+                .try_fold(fresh, |worker, (i, kept)| worker.replica(job, block.start + i as u64, Some(kept), control))
+                .map(|worker| worker.map(|w| w.tally))
+                .try_reduce(Tally::default, add)
+        } else {
+            (block.clone().into_par_iter())
+                .try_fold(fresh, |worker, replica| worker.replica(job, replica, None, control))
+                .map(|worker| worker.map(|w| w.tally))
+                .try_reduce(Tally::default, add)
+        }?;
+        check_conservation(&tally, &block)?;
+        Ok(BlockResult { tally, loads })
+    }
+}

@@ -1,0 +1,163 @@
+//! Where blocks of replicas are computed. Every backend gives the same bits.
+
+mod host;
+mod select;
+
+pub use host::Host;
+pub use select::{Choice, Options, open};
+
+use crate::process::Process;
+use crate::run::Schedule;
+use crate::stats::Tally;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Shared with a running backend: how far it is, and whether it should stop.
+#[derive(Debug, Default)]
+pub struct Control {
+    cancelled: AtomicBool,
+    rounds: AtomicU64,
+}
+
+impl Control {
+    /// Asks the backend to stop at the next opportunity.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Control::cancel`] was called.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Reports rounds done, counted over all replicas.
+    pub fn advance(&self, rounds: u64) {
+        self.rounds.fetch_add(rounds, Ordering::Relaxed);
+    }
+
+    /// Takes back rounds reported by a block that has to be redone.
+    pub fn retract(&self, rounds: u64) {
+        self.rounds.fetch_sub(rounds, Ordering::Relaxed);
+    }
+
+    /// Rounds done so far, counted over all replicas.
+    #[must_use]
+    pub fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Relaxed)
+    }
+}
+
+/// What a backend is asked to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The process.
+    pub process: &'a dyn Process,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Rounds and sampling.
+    pub schedule: Schedule,
+    /// Whether the final loads are wanted.
+    pub keep_loads: bool,
+}
+
+/// The result of a block of replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockResult {
+    /// What was seen.
+    pub tally: Tally,
+    /// Final loads, replica-major, if they were asked for.
+    pub loads: Vec<u32>,
+}
+
+/// What went wrong in a backend.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The run was asked to stop.
+    #[error("the run was interrupted")]
+    Cancelled,
+    /// Balls appeared or vanished: the hardware, the driver or the program computed wrongly.
+    #[error(
+        "replicas {first}..{end} do not conserve balls (started with {initial}, {arrived} arrived, {departed} left, \
+         {left} remain): this backend computes wrongly here; use --backend cpu and report the adapter and driver"
+    )]
+    Conservation {
+        /// First replica of the block.
+        first: u64,
+        /// One past its last replica.
+        end: u64,
+        /// Balls before the first round.
+        initial: u128,
+        /// Balls that arrived.
+        arrived: u64,
+        /// Balls that were deleted.
+        departed: u64,
+        /// Balls after the last round.
+        left: u128,
+    },
+    /// The run does not fit the memory there is.
+    #[error("{what} needs {needed} MiB but {available} MiB are available; {remedy}")]
+    Memory {
+        /// What needs the memory.
+        what: String,
+        /// MiB needed.
+        needed: u64,
+        /// MiB available.
+        available: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// No adapter fits the request.
+    #[error("{0}")]
+    NoAdapter(String),
+    /// The adapter's answers differ from the reference.
+    #[error("{0}")]
+    SelfCheck(String),
+    /// The device reported an error.
+    #[error("{0}; the block can be computed with --backend cpu")]
+    Device(String),
+    /// The device was lost.
+    #[error("the device was lost ({0}); run again, or use --backend cpu")]
+    Lost(String),
+}
+
+/// A place that computes blocks.
+pub trait Backend: Send {
+    /// Its name as in `--backend`.
+    fn name(&self) -> &'static str;
+
+    /// The adapter it runs on, for people; `None` on the CPU.
+    fn adapter(&self) -> Option<String> {
+        None
+    }
+
+    /// Runs all rounds of the replicas in `block`.
+    ///
+    /// # Errors
+    /// [`BackendError`]; a result is returned only if it conserves balls.
+    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError>;
+
+    /// Starts afresh after [`BackendError::Lost`].
+    ///
+    /// # Errors
+    /// Where that is impossible.
+    fn renew(&mut self) -> Result<(), BackendError> {
+        Err(BackendError::Lost("this backend cannot be started again".to_owned()))
+    }
+}
+
+/// Refuses a tally that does not conserve balls.
+pub(crate) fn check_conservation(tally: &Tally, block: &Range<u64>) -> Result<(), BackendError> {
+    if tally.conserves_balls() {
+        return Ok(());
+    }
+    Err(BackendError::Conservation {
+        first: block.start,
+        end: block.end,
+        initial: tally.initial_balls,
+        arrived: tally.flow.arrived,
+        departed: tally.flow.departed,
+        left: tally.final_balls,
+    })
+}

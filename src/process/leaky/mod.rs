@@ -1,0 +1,168 @@
+//! Leaky bins: self-stabilizing balls and bins in batches (Berenbrink, Friedetzky, Kling, Mallmann-Trenn, Nagel,
+//! Wastell, PODC 2016; Algorithmica 2018).
+//!
+//! One round: A balls arrive, A drawn from the arrival law with mean lambda n. Each ball samples d bins independently
+//! and uniformly (with replacement), sees their loads at the START of the round, and joins a least loaded one. Then
+//! every non-empty bin deletes one ball.
+//!
+//! # Ties
+//! A ball keeps the first of its samples that attains the minimum. The samples are exchangeable and bins of equal load
+//! are too, so given the loads the ball joins each bin of the minimal load with equal probability: the same law as a
+//! uniformly random tie.
+
+mod fast;
+
+use super::start::{Initial, Start};
+use super::{Observation, ParameterError, Process, Runner};
+use crate::number;
+use crate::rng::bounded::{MAX_CHOICES, Packing};
+use crate::rng::thresholds::Thresholds;
+use crate::rng::{Domain, Draws};
+use crate::stats::Flow;
+use serde::{Deserialize, Serialize};
+
+/// How many balls arrive in a round; every law has mean lambda n.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// Each of n generators emits a ball with probability lambda: Binomial(n, lambda).
+    #[default]
+    Binomial,
+    /// Poisson(lambda n).
+    Poisson,
+    /// Floor or ceiling of lambda n, with mean lambda n.
+    Fixed,
+}
+
+/// Parameters of the leaky bins, in the paper's letters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    /// Number of bins
+    #[arg(long, value_parser = number::count, default_value = "1024")]
+    pub n: u64,
+    /// Arrival rate: mean number of balls a bin and round, in [0, 1]
+    #[arg(long, value_parser = number::rate, default_value = "0.95", allow_hyphen_values = true)]
+    pub lambda: f64,
+    /// Bins that a ball samples
+    #[arg(short, long, value_parser = number::count, default_value = "2")]
+    pub d: u64,
+    /// Law of the number of arrivals
+    #[arg(long, value_enum, default_value_t)]
+    pub arrivals: Arrivals,
+    /// Initial loads: empty, each:H, one-bin:H, random:H or file:PATH
+    #[arg(long, default_value_t)]
+    pub start: Start,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { n: 1024, lambda: 0.95, d: 2, arrivals: Arrivals::default(), start: Start::default() }
+    }
+}
+
+impl Parameters {
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.lambda == 1.0 {
+            warnings.push(
+                "lambda = 1 has no stationary law: the loads grow for ever, and a result depends on the number of \
+                 rounds; use lambda < 1 for stationary questions"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
+
+/// Most Philox words that the balls of a round may occupy, so that word numbers stay in 32 bits with room.
+const MAX_WORDS: u64 = 1 << 31;
+
+/// The process with validated parameters.
+#[derive(Clone, Debug)]
+pub struct Leaky {
+    pub(crate) bins: u32,
+    pub(crate) arrivals: Thresholds,
+    pub(crate) packing: Packing,
+    initial: Initial,
+    expected_balls: f64,
+}
+
+impl Leaky {
+    /// Validates `parameters` and builds the arrival table.
+    ///
+    /// # Errors
+    /// A parameter outside its range, or an unusable initial state.
+    pub fn new(parameters: &Parameters) -> Result<Self, ParameterError> {
+        let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
+        let refuse =
+            |name, value: String, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy });
+        let bins = match u32::try_from(n) {
+            Ok(bins) if bins > 0 && n <= MAX_WORDS => bins,
+            Ok(0) => return refuse("n", n.to_string(), "there must be a bin", "use n >= 1"),
+            _ => return refuse("n", n.to_string(), "bins are simulated one by one", "use n <= 2^31"),
+        };
+        if !(0.0..=1.0).contains(&lambda) {
+            let reason = "the arrival rate must be a number from 0 to 1";
+            return refuse("lambda", lambda.to_string(), reason, "use 0 <= lambda < 1, or 1 for a finite horizon");
+        }
+        if !(1..=u64::from(MAX_CHOICES)).contains(&d) {
+            return refuse("d", d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
+        }
+        let packing = Packing::new(bins, d as u32);
+        let arrivals = match arrivals {
+            Arrivals::Binomial => Thresholds::binomial(bins, lambda),
+            Arrivals::Poisson => Thresholds::poisson(lambda, bins),
+            Arrivals::Fixed => Thresholds::rounded(lambda, bins),
+        };
+        if packing.words(u64::from(arrivals.last())) > MAX_WORDS {
+            let reason = "the balls of a round need more than 2^31 random words";
+            return refuse("n", n.to_string(), reason, "use fewer bins or a smaller d");
+        }
+        let initial = start.resolve(bins)?;
+        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins) })
+    }
+}
+
+impl Process for Leaky {
+    fn bins(&self) -> u32 {
+        self.bins
+    }
+
+    fn start(&self, seed: u64, replica: u32, loads: &mut [u32]) {
+        self.initial.write(seed, replica, loads);
+    }
+
+    fn round(&self, draws: &Draws, loads: &mut [u32], mut observation: Option<&mut Observation<'_>>) -> Flow {
+        let balls = self.arrivals.draw(draws.arrivals());
+        let mut joined = vec![0u32; loads.len()];
+        for ball in 0..balls {
+            let mut best = None;
+            self.packing.indices(draws, Domain::Choices, ball, |bin| {
+                if best.is_none_or(|b: u32| loads[bin as usize] < loads[b as usize]) {
+                    best = Some(bin);
+                }
+            });
+            joined[best.expect("a ball samples at least one bin") as usize] += 1;
+        }
+        let mut departed = 0;
+        for (load, &joined) in loads.iter_mut().zip(&joined) {
+            let pre = *load + joined;
+            let post = pre.saturating_sub(1);
+            departed += u64::from(pre - post);
+            *load = post;
+            if let Some(seen) = &mut observation {
+                seen.bin(pre, post);
+            }
+        }
+        Flow { arrived: u64::from(balls), departed }
+    }
+
+    fn expected_balls(&self) -> f64 {
+        self.expected_balls
+    }
+
+    fn runner(&self) -> Box<dyn Runner + '_> {
+        Box::new(fast::Fast::new(self))
+    }
+}

@@ -1,0 +1,183 @@
+//! The processes, each defined once in integer arithmetic as a function of (seed, replica, round).
+//!
+//! [`Process::round`] is the definition. Every backend gives the bits that it gives.
+
+pub mod leaky;
+pub mod start;
+
+use crate::rng::Draws;
+use crate::run::Schedule;
+use crate::stats::{Flow, Histogram, Tally};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Range;
+
+/// When in a round the loads are observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// After the arrivals, before the deletions.
+    Pre,
+    /// After the deletions, at the end of the round.
+    #[default]
+    Post,
+}
+
+/// Collects the loads of one sampled round, bin by bin.
+#[derive(Debug)]
+pub struct Observation<'a> {
+    /// When to observe.
+    pub measure: Measure,
+    /// Largest load so far.
+    pub max_load: u64,
+    /// Sum of the loads so far.
+    pub total_load: u64,
+    /// Empty bins so far.
+    pub empty_bins: u64,
+    /// Where each load is counted, if the load histogram of this round was asked for.
+    pub loads: Option<&'a mut Histogram>,
+}
+
+impl Observation<'_> {
+    /// Records one bin, given its loads before and after the deletions.
+    pub fn bin(&mut self, pre: u32, post: u32) {
+        let load = u64::from(match self.measure {
+            Measure::Pre => pre,
+            Measure::Post => post,
+        });
+        self.max_load = self.max_load.max(load);
+        self.total_load += load;
+        self.empty_bins += u64::from(load == 0);
+        if let Some(loads) = &mut self.loads {
+            loads.add(load, 1);
+        }
+    }
+}
+
+/// A process: a Markov chain on the loads of `bins()` bins, one `u32` a bin, driven by counter-based draws.
+pub trait Process: fmt::Debug + Send + Sync {
+    /// Number of bins, n.
+    fn bins(&self) -> u32;
+
+    /// Writes the initial loads of `replica`.
+    fn start(&self, seed: u64, replica: u32, loads: &mut [u32]);
+
+    /// Performs one round on `loads` and shows every bin to `observation`, if there is one.
+    fn round(&self, draws: &Draws, loads: &mut [u32], observation: Option<&mut Observation<'_>>) -> Flow;
+
+    /// Expected balls moved in one round of one replica, for sizing work.
+    fn expected_balls(&self) -> f64;
+
+    /// The fast CPU path; the plain one where there is none.
+    fn runner(&self) -> Box<dyn Runner + '_>;
+}
+
+/// Runs many rounds of one replica at a time; owns whatever scratch memory that takes.
+pub trait Runner: Send {
+    /// Advances `loads` through `rounds` (counted from 0), adding flow and sampled rounds to `tally`.
+    fn advance(
+        &mut self,
+        seed: u64,
+        replica: u32,
+        loads: &mut [u32],
+        rounds: Range<u64>,
+        schedule: &Schedule,
+        tally: &mut Tally,
+    );
+}
+
+/// The plain runner: one call of [`Process::round`] a round.
+#[derive(Debug)]
+pub struct Reference<'a>(pub &'a dyn Process);
+
+impl Runner for Reference<'_> {
+    fn advance(
+        &mut self,
+        seed: u64,
+        replica: u32,
+        loads: &mut [u32],
+        rounds: Range<u64>,
+        schedule: &Schedule,
+        tally: &mut Tally,
+    ) {
+        for round in rounds {
+            let draws = Draws::new(seed, replica, round);
+            if !schedule.samples(round) {
+                tally.flow.add(self.0.round(&draws, loads, None));
+                continue;
+            }
+            let histogram = schedule.samples_loads(round).then_some(&mut tally.load_per_bin);
+            let mut seen =
+                Observation { measure: schedule.measure, max_load: 0, total_load: 0, empty_bins: 0, loads: histogram };
+            let flow = self.0.round(&draws, loads, Some(&mut seen));
+            let (max_load, total_load, empty_bins) = (seen.max_load, seen.total_load, seen.empty_bins);
+            tally.flow.add(flow);
+            tally.sample(max_load, total_load, empty_bins);
+        }
+    }
+}
+
+/// Parameters that do not define a process.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// A number outside its range.
+    #[error("{name} = {value} is not allowed ({reason}); {remedy}")]
+    OutOfRange {
+        /// The parameter as the user knows it.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// Why it is refused.
+        reason: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// An initial state that could not be understood or read.
+    #[error("start = {start}: {reason}; {remedy}")]
+    Start {
+        /// What was given.
+        start: String,
+        /// Why it is refused.
+        reason: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+}
+
+/// Every process with its parameters: the registry. A new process is one line here and one in [`ProcessSpec::build`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, clap::Subcommand)]
+#[serde(tag = "process", content = "parameters", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ProcessSpec {
+    /// Batched arrivals, d choices on stale loads, every non-empty bin deletes one ball a round
+    Leaky(leaky::Parameters),
+}
+
+impl ProcessSpec {
+    /// The process's name, as on the command line and in results.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            ProcessSpec::Leaky(_) => "leaky",
+        }
+    }
+
+    /// Validates the parameters and builds the process.
+    ///
+    /// # Errors
+    /// [`ParameterError`] says which parameter is refused, why, and what to do.
+    pub fn build(&self) -> Result<Box<dyn Process>, ParameterError> {
+        match self {
+            ProcessSpec::Leaky(parameters) => Ok(Box::new(leaky::Leaky::new(parameters)?)),
+        }
+    }
+
+    /// Remarks on valid but questionable parameters.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        match self {
+            ProcessSpec::Leaky(parameters) => parameters.warnings(),
+        }
+    }
+}

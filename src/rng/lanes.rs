@@ -1,0 +1,1 @@
+//! Philox for many consecutive items at once. (Placeholder: one at a time.)

@@ -1,0 +1,156 @@
+//! The specification of a run: everything that fixes its result, and nothing else.
+
+use crate::process::{Measure, ProcessSpec};
+use crate::rng::MAX_ROUNDS;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Most replicas of a run: the replica is one 32-bit counter word.
+pub const MAX_REPLICAS: u64 = 1 << 32;
+
+/// Which rounds are sampled, and how. Rounds are counted from 0 here; a user's round t is index t - 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Rounds of each replica.
+    pub rounds: u64,
+    /// Rounds before the first that may be sampled.
+    pub burn_in: u64,
+    /// Every how manieth round after the burn-in is sampled: rounds burn_in + every, burn_in + 2 every, ..
+    pub every: u64,
+    /// Every how manieth sampled round adds its full load histogram; 0: none does.
+    pub loads_every: u64,
+    /// When in a round the loads are observed.
+    pub measure: Measure,
+}
+
+impl Schedule {
+    /// Whether the round with this index is sampled.
+    #[inline]
+    #[must_use]
+    pub fn samples(&self, round: u64) -> bool {
+        round >= self.burn_in && (round + 1 - self.burn_in).is_multiple_of(self.every)
+    }
+
+    /// Whether the round with this index adds its load histogram.
+    #[inline]
+    #[must_use]
+    pub fn samples_loads(&self, round: u64) -> bool {
+        self.loads_every > 0
+            && self.samples(round)
+            && ((round + 1 - self.burn_in) / self.every).is_multiple_of(self.loads_every)
+    }
+
+    /// Sampled rounds of each replica.
+    #[must_use]
+    pub fn samples_per_replica(&self) -> u64 {
+        (self.rounds - self.burn_in) / self.every
+    }
+
+    fn validate(&self) -> Result<(), SpecError> {
+        if !(1..=MAX_ROUNDS).contains(&self.rounds) {
+            return Err(SpecError::Rounds(self.rounds));
+        }
+        if self.burn_in >= self.rounds {
+            return Err(SpecError::BurnIn { burn_in: self.burn_in, rounds: self.rounds });
+        }
+        if self.every == 0 || self.every > self.rounds - self.burn_in {
+            return Err(SpecError::Every { every: self.every, left: self.rounds - self.burn_in });
+        }
+        Ok(())
+    }
+}
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The process and its parameters.
+    #[serde(flatten)]
+    pub process: ProcessSpec,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Independent replicas, numbered from 0.
+    pub replicas: u64,
+    /// Rounds, burn-in and sampling.
+    #[serde(flatten)]
+    pub schedule: Schedule,
+}
+
+/// A specification that cannot be run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// No round, or too many.
+    #[error("rounds = {0} is not allowed (rounds are counted in 48 bits); use 1 <= rounds <= 2^48")]
+    Rounds(u64),
+    /// Nothing left after the burn-in.
+    #[error(
+        "burn-in = {burn_in} leaves nothing of {rounds} rounds to sample; use a burn-in below the number of rounds"
+    )]
+    BurnIn {
+        /// Rounds of burn-in.
+        burn_in: u64,
+        /// Rounds in all.
+        rounds: u64,
+    },
+    /// No round would be sampled.
+    #[error("every = {every} samples none of the {left} rounds after the burn-in; use 1 <= every <= rounds - burn-in")]
+    Every {
+        /// Sampling interval.
+        every: u64,
+        /// Rounds after the burn-in.
+        left: u64,
+    },
+    /// No replica, or too many.
+    #[error("replicas = {0} is not allowed (a replica is a 32-bit number); use 1 <= replicas <= 2^32")]
+    Replicas(u64),
+}
+
+/// Most replicas of a block.
+const BLOCK_REPLICAS: u64 = 16_384;
+/// Loads of a block stay within this number of bins where a single replica does (256 MiB of loads).
+const BLOCK_BINS: u64 = 1 << 26;
+
+impl Spec {
+    /// Checks all that does not belong to the process.
+    ///
+    /// # Errors
+    /// [`SpecError`] says what is refused, why, and what to do.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        if !(1..=MAX_REPLICAS).contains(&self.replicas) {
+            return Err(SpecError::Replicas(self.replicas));
+        }
+        self.schedule.validate()
+    }
+
+    /// The blocks of replicas that the run is divided into. They follow from the specification alone, so that a block
+    /// means the same wherever it is computed.
+    pub fn blocks(&self, bins: u32) -> impl Iterator<Item = Range<u64>> + use<> {
+        let size = (BLOCK_BINS / u64::from(bins)).clamp(1, BLOCK_REPLICAS);
+        let replicas = self.replicas;
+        (0..replicas.div_ceil(size)).map(move |block| block * size..((block + 1) * size).min(replicas))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sampling_starts_one_interval_after_the_burn_in() {
+        let s = Schedule { rounds: 20, burn_in: 5, every: 4, loads_every: 2, measure: Measure::Post };
+        assert_eq!((0..20).filter(|&r| s.samples(r)).collect::<Vec<_>>(), [8, 12, 16]);
+        assert_eq!((0..20).filter(|&r| s.samples_loads(r)).collect::<Vec<_>>(), [12]);
+        assert_eq!(s.samples_per_replica(), 3);
+    }
+
+    #[test]
+    fn blocks_tile_the_replicas() {
+        let schedule = Schedule { rounds: 1, burn_in: 0, every: 1, loads_every: 1, measure: Measure::Post };
+        for (replicas, bins) in [(1, 1), (16_384, 64), (16_385, 64), (100_000, 1024), (7, 30_000_000)] {
+            let spec = Spec { process: ProcessSpec::Leaky(Default::default()), seed: 0, replicas, schedule };
+            let blocks: Vec<_> = spec.blocks(bins).collect();
+            assert_eq!((blocks[0].start, blocks.last().map(|b| b.end)), (0, Some(replicas)));
+            assert!(blocks.windows(2).all(|w| w[0].end == w[1].start));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Counts by value.
+
+use std::collections::BTreeMap;
+
+/// Values below this are counted in a dense array, the rest in a map: loads may start anywhere up to 2^31.
+const DENSE: u64 = 4096;
+
+/// How often each value was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Never ends in a zero, so that equal histograms are equal values.
+    dense: Vec<u64>,
+    sparse: BTreeMap<u64, u64>,
+}
+
+impl Histogram {
+    /// Counts `value` another `count` times.
+    ///
+    /// # Panics
+    /// If a count passes 2^64.
+    #[inline]
+    pub fn add(&mut self, value: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let slot = if value < DENSE {
+            let index = value as usize;
+            if index >= self.dense.len() {
+                self.dense.resize(index + 1, 0);
+            }
+            &mut self.dense[index]
+        } else {
+            self.sparse.entry(value).or_insert(0)
+        };
+        *slot = slot.checked_add(count).expect("a count stays below 2^64");
+    }
+
+    /// Adds all counts of `other`.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (value, count) in other.iter() {
+            self.add(value, count);
+        }
+    }
+
+    /// The values seen, ascending, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let dense = self.dense.iter().enumerate().filter(|(_, c)| **c > 0).map(|(v, c)| (v as u64, *c));
+        dense.chain(self.sparse.iter().map(|(v, c)| (*v, *c)))
+    }
+
+    /// Number of values counted.
+    #[must_use]
+    pub fn total(&self) -> u128 {
+        self.iter().map(|(_, c)| u128::from(c)).sum()
+    }
+
+    /// Sum of the values counted.
+    #[must_use]
+    pub fn sum(&self) -> u128 {
+        self.iter().map(|(v, c)| u128::from(v) * u128::from(c)).sum()
+    }
+
+    /// Mean value, or `None` of an empty histogram.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        let total = self.total();
+        (total > 0).then(|| self.sum() as f64 / total as f64)
+    }
+
+    /// Largest value seen.
+    #[must_use]
+    pub fn max(&self) -> Option<u64> {
+        self.iter().last().map(|(v, _)| v)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_across_the_dense_border_and_ignores_zero_counts() {
+        let mut h = Histogram::default();
+        h.add(9000, 0);
+        assert_eq!(h, Histogram::default());
+        h.add(DENSE, 2);
+        h.add(DENSE - 1, 1);
+        h.add(3, 5);
+        assert_eq!(h.iter().collect::<Vec<_>>(), [(3, 5), (DENSE - 1, 1), (DENSE, 2)]);
+        assert_eq!((h.total(), h.max()), (8, Some(DENSE)));
+        assert_eq!(h.sum(), 15 + u128::from(DENSE - 1 + 2 * DENSE));
+    }
+}
