@@ -1,0 +1,114 @@
+//! Shared by the tests and benches that run a GPU: the cases, the comparison, and what happens where there is no GPU.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use leakybins::backend::gpu::{AdapterKind, Gpu, Tuning, adapters};
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Options};
+use leakybins::process::leaky::{Arrivals, Parameters};
+use leakybins::process::start::Start;
+use leakybins::process::{Measure, ProcessSpec};
+use leakybins::run::Schedule;
+use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
+use std::ops::Range;
+use std::time::Duration;
+
+/// One run: what to simulate and which replicas of it.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub parameters: Parameters,
+    pub seed: u64,
+    pub replicas: Range<u64>,
+    pub schedule: Schedule,
+}
+
+impl Case {
+    /// `rounds` rounds of `replicas` replicas; every third round sampled after two of burn-in.
+    pub fn new(n: u64, d: u64, rounds: u64, replicas: u64) -> Self {
+        let parameters = Parameters { n, lambda: 0.95, d, arrivals: Arrivals::Binomial, start: Start::Empty };
+        let schedule = Schedule { rounds, burn_in: 2, every: 3, loads_every: 2, measure: Measure::Post };
+        Self { parameters, seed: 0x1234_5678_9ABC_DEF0, replicas: 0..replicas, schedule }
+    }
+
+    pub fn lambda(mut self, lambda: f64) -> Self {
+        self.parameters.lambda = lambda;
+        self
+    }
+
+    pub fn arrivals(mut self, arrivals: Arrivals) -> Self {
+        self.parameters.arrivals = arrivals;
+        self
+    }
+
+    pub fn start(mut self, start: Start) -> Self {
+        self.parameters.start = start;
+        self
+    }
+
+    pub fn measure(mut self, measure: Measure) -> Self {
+        self.schedule.measure = measure;
+        self
+    }
+
+    pub fn run(&self, backend: &mut dyn Backend) -> BlockResult {
+        let process = ProcessSpec::Leaky(self.parameters.clone()).build().expect("a valid case");
+        let job = Job { process: &*process, seed: self.seed, schedule: self.schedule, keep_loads: true };
+        backend.run(&job, self.replicas.clone(), &Control::default()).unwrap_or_else(|e| panic!("{self:?}: {e}"))
+    }
+}
+
+/// Whether two results are equal, loads and tallies; the error says where they first differ.
+pub fn compare(case: &Case, a: &BlockResult, b: &BlockResult) -> Result<(), Failed> {
+    if let Some(i) = (0..a.loads.len().max(b.loads.len())).find(|&i| a.loads.get(i) != b.loads.get(i)) {
+        let n = case.parameters.n as usize;
+        let (replica, bin) = (i / n, i % n);
+        let (x, y) = (a.loads.get(i), b.loads.get(i));
+        return Err(format!("{case:?}: replica {replica}, bin {bin}: load {x:?} against {y:?}").into());
+    }
+    if a.tally == b.tally { Ok(()) } else { Err(format!("{case:?}: {:#?}\nagainst {:#?}", a.tally, b.tally).into()) }
+}
+
+/// Runs `case` on both backends and compares.
+pub fn assert_same(case: &Case, a: &mut dyn Backend, b: &mut dyn Backend) -> Result<(), Failed> {
+    compare(case, &case.run(a), &case.run(b))
+}
+
+/// Options that take any adapter, a real one before a software one.
+pub fn options(tuning: Tuning) -> Options {
+    let gpu = std::env::var("LEAKYBINS_GPU").ok();
+    Options { gpu, allow_software: true, submit_budget: Duration::from_millis(100), tuning }
+}
+
+/// The GPU of the tests.
+pub fn gpu(tuning: Tuning) -> Gpu {
+    Gpu::open(&options(tuning)).expect("an adapter: the tests are ignored where there is none")
+}
+
+/// The reference's result.
+pub fn reference(case: &Case) -> BlockResult {
+    case.run(&mut Host::reference())
+}
+
+/// Runs `trials`, or lists them as ignored where there is no adapter; with LEAKYBINS_REQUIRE_GPU=1 that fails.
+pub fn run_on_gpu(trials: Vec<Trial>) -> ! {
+    let arguments = Arguments::from_args();
+    let present = !adapters().is_empty();
+    let required = std::env::var("LEAKYBINS_REQUIRE_GPU").is_ok_and(|v| v == "1");
+    let trials = if present {
+        trials
+    } else if required {
+        let missing = || Err("LEAKYBINS_REQUIRE_GPU=1, but this machine has no adapter".into());
+        vec![Trial::test("an_adapter_is_present", missing)]
+    } else {
+        trials.into_iter().map(|t| t.with_ignored_flag(true)).collect()
+    };
+    // Ignored trials must not run without an adapter, whatever the arguments say.
+    if !present && !required && (arguments.ignored || arguments.include_ignored) {
+        Conclusion { num_filtered_out: 0, num_passed: 0, num_failed: 1, num_ignored: 0, num_measured: 0 }.exit();
+    }
+    libtest_mimic::run(&arguments, trials).exit()
+}
+
+/// Whether the adapter of the tests is a software one.
+pub fn is_software(gpu: &Gpu) -> bool {
+    gpu.summary().kind == AdapterKind::Software
+}
