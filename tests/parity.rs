@@ -138,7 +138,10 @@ fn splits() -> Result<(), Failed> {
     everywhere(&case, Tuning::default())?;
     // More workgroups than one dimension of a dispatch holds.
     everywhere(&Case::new(1, 1, 6, 70_000), Tuning { workgroup: Some(32), ..Tuning::default() })?;
-    everywhere(&Case::new(3, 1, 6, 70_000), Tuning { layout: Some(Layout::Grid), workgroup: Some(32), ..Tuning::default() })
+    everywhere(
+        &Case::new(3, 1, 6, 70_000),
+        Tuning { layout: Some(Layout::Grid), workgroup: Some(32), ..Tuning::default() },
+    )
 }
 
 /// More loop iterations than llvmpipe grants one dispatch: 3000 rounds of 4 workgroup strides and more.

@@ -24,7 +24,8 @@ fn translate(module: &naga::Module, info: &ModuleInfo) {
     spv::write_vec(module, info, &spv::Options { lang_version: (1, 3), ..Default::default() }, None).expect("SPIR-V");
     let options = msl::Options { lang_version: (2, 4), fake_missing_bindings: true, ..Default::default() };
     msl::write_string(module, info, &options, &msl::PipelineOptions::default()).expect("MSL");
-    let options = hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, fake_missing_bindings: true, ..Default::default() };
+    let options =
+        hlsl::Options { shader_model: hlsl::ShaderModel::V6_0, fake_missing_bindings: true, ..Default::default() };
     let mut text = String::new();
     hlsl::Writer::new(&mut text, &options, &hlsl::PipelineOptions::default()).write(module, info, None).expect("HLSL");
 }

@@ -14,42 +14,42 @@ use std::time::Duration;
 
 /// One run: what to simulate and which replicas of it.
 #[derive(Clone, Debug)]
-pub struct Case {
-    pub parameters: Parameters,
-    pub seed: u64,
-    pub replicas: Range<u64>,
-    pub schedule: Schedule,
+pub(crate) struct Case {
+    pub(crate) parameters: Parameters,
+    pub(crate) seed: u64,
+    pub(crate) replicas: Range<u64>,
+    pub(crate) schedule: Schedule,
 }
 
 impl Case {
     /// `rounds` rounds of `replicas` replicas; every third round sampled after two of burn-in.
-    pub fn new(n: u64, d: u64, rounds: u64, replicas: u64) -> Self {
+    pub(crate) fn new(n: u64, d: u64, rounds: u64, replicas: u64) -> Self {
         let parameters = Parameters { n, lambda: 0.95, d, arrivals: Arrivals::Binomial, start: Start::Empty };
         let schedule = Schedule { rounds, burn_in: 2, every: 3, loads_every: 2, measure: Measure::Post };
         Self { parameters, seed: 0x1234_5678_9ABC_DEF0, replicas: 0..replicas, schedule }
     }
 
-    pub fn lambda(mut self, lambda: f64) -> Self {
+    pub(crate) fn lambda(mut self, lambda: f64) -> Self {
         self.parameters.lambda = lambda;
         self
     }
 
-    pub fn arrivals(mut self, arrivals: Arrivals) -> Self {
+    pub(crate) fn arrivals(mut self, arrivals: Arrivals) -> Self {
         self.parameters.arrivals = arrivals;
         self
     }
 
-    pub fn start(mut self, start: Start) -> Self {
+    pub(crate) fn start(mut self, start: Start) -> Self {
         self.parameters.start = start;
         self
     }
 
-    pub fn measure(mut self, measure: Measure) -> Self {
+    pub(crate) fn measure(mut self, measure: Measure) -> Self {
         self.schedule.measure = measure;
         self
     }
 
-    pub fn run(&self, backend: &mut dyn Backend) -> BlockResult {
+    pub(crate) fn run(&self, backend: &mut dyn Backend) -> BlockResult {
         let process = ProcessSpec::Leaky(self.parameters.clone()).build().expect("a valid case");
         let job = Job { process: &*process, seed: self.seed, schedule: self.schedule, keep_loads: true };
         backend.run(&job, self.replicas.clone(), &Control::default()).unwrap_or_else(|e| panic!("{self:?}: {e}"))
@@ -57,7 +57,7 @@ impl Case {
 }
 
 /// Whether two results are equal, loads and tallies; the error says where they first differ.
-pub fn compare(case: &Case, a: &BlockResult, b: &BlockResult) -> Result<(), Failed> {
+pub(crate) fn compare(case: &Case, a: &BlockResult, b: &BlockResult) -> Result<(), Failed> {
     if let Some(i) = (0..a.loads.len().max(b.loads.len())).find(|&i| a.loads.get(i) != b.loads.get(i)) {
         let n = case.parameters.n as usize;
         let (replica, bin) = (i / n, i % n);
@@ -68,28 +68,28 @@ pub fn compare(case: &Case, a: &BlockResult, b: &BlockResult) -> Result<(), Fail
 }
 
 /// Runs `case` on both backends and compares.
-pub fn assert_same(case: &Case, a: &mut dyn Backend, b: &mut dyn Backend) -> Result<(), Failed> {
+pub(crate) fn assert_same(case: &Case, a: &mut dyn Backend, b: &mut dyn Backend) -> Result<(), Failed> {
     compare(case, &case.run(a), &case.run(b))
 }
 
 /// Options that take any adapter, a real one before a software one.
-pub fn options(tuning: Tuning) -> Options {
+pub(crate) fn options(tuning: Tuning) -> Options {
     let gpu = std::env::var("LEAKYBINS_GPU").ok();
     Options { gpu, allow_software: true, submit_budget: Duration::from_millis(100), tuning }
 }
 
 /// The GPU of the tests.
-pub fn gpu(tuning: Tuning) -> Gpu {
+pub(crate) fn gpu(tuning: Tuning) -> Gpu {
     Gpu::open(&options(tuning)).expect("an adapter: the tests are ignored where there is none")
 }
 
 /// The reference's result.
-pub fn reference(case: &Case) -> BlockResult {
+pub(crate) fn reference(case: &Case) -> BlockResult {
     case.run(&mut Host::reference())
 }
 
 /// Runs `trials`, or lists them as ignored where there is no adapter; with LEAKYBINS_REQUIRE_GPU=1 that fails.
-pub fn run_on_gpu(trials: Vec<Trial>) -> ! {
+pub(crate) fn run_on_gpu(trials: Vec<Trial>) -> ! {
     let arguments = Arguments::from_args();
     let present = !adapters().is_empty();
     let required = std::env::var("LEAKYBINS_REQUIRE_GPU").is_ok_and(|v| v == "1");
@@ -109,6 +109,6 @@ pub fn run_on_gpu(trials: Vec<Trial>) -> ! {
 }
 
 /// Whether the adapter of the tests is a software one.
-pub fn is_software(gpu: &Gpu) -> bool {
+pub(crate) fn is_software(gpu: &Gpu) -> bool {
     gpu.summary().kind == AdapterKind::Software
 }

@@ -22,8 +22,11 @@ fn ask(
     answers: u32,
 ) -> Result<Vec<[u32; 4]>, BackendError> {
     let bytes = 16 * u64::from(answers);
-    let asked =
-        device.buffer("the questions", size_of_val(questions) as u64, BufferUsages::STORAGE | BufferUsages::COPY_DST)?;
+    let asked = device.buffer(
+        "the questions",
+        size_of_val(questions) as u64,
+        BufferUsages::STORAGE | BufferUsages::COPY_DST,
+    )?;
     let answered = device.buffer("the answers", bytes, BufferUsages::STORAGE | BufferUsages::COPY_SRC)?;
     let staging = device.buffer("a read-back", bytes, BufferUsages::MAP_READ | BufferUsages::COPY_DST)?;
     device.queue.write_buffer(&asked, 0, bytemuck::cast_slice(questions));
@@ -100,8 +103,7 @@ pub(super) fn self_check(gpu: &mut Gpu) -> Result<(), BackendError> {
     if answers != PHILOX_ANSWERS.map(|(_, _, answer)| answer) {
         return Err(wrong("random words"));
     }
-    let parameters =
-        Parameters { n: 1000, lambda: 0.9, d: 3, arrivals: Arrivals::Binomial, start: Start::OneBin(50) };
+    let parameters = Parameters { n: 1000, lambda: 0.9, d: 3, arrivals: Arrivals::Binomial, start: Start::OneBin(50) };
     let process = ProcessSpec::Leaky(parameters).build().expect("the parameters are in range");
     let schedule = Schedule { rounds: 16, burn_in: 3, every: 2, loads_every: 2, measure: Measure::Post };
     let job = Job { process: &*process, seed: 0x5EED, schedule, keep_loads: true };

@@ -8,7 +8,6 @@ use super::records::{Run, Seen, State, join_words};
 use crate::backend::{BackendError, Control, Job};
 use crate::process::Kernel;
 use crate::rng::key_of;
-use crate::run::Schedule;
 use crate::stats::Tally;
 use rayon::prelude::*;
 use std::collections::VecDeque;
@@ -181,11 +180,8 @@ impl<'a> Chunk<'a> {
             }
         }
         let thresholds = table(&kernel);
-        let run = device.buffer(
-            "the parameters",
-            size_of::<Run>() as u64,
-            BufferUsages::UNIFORM | BufferUsages::COPY_DST,
-        )?;
+        let run =
+            device.buffer("the parameters", size_of::<Run>() as u64, BufferUsages::UNIFORM | BufferUsages::COPY_DST)?;
         let table = device.buffer(
             "the arrival table",
             size_of_val(&*thresholds) as u64,
@@ -205,21 +201,7 @@ impl<'a> Chunk<'a> {
         let descriptor =
             wgpu::BindGroupDescriptor { label: Some("chunk"), layout: &pipelines.bindings, entries: &entries };
         let group = device.create("the bindings", |device| device.create_bind_group(&descriptor))?;
-        Ok(Ok(Self {
-            device,
-            pipelines,
-            job,
-            plan,
-            form,
-            replicas,
-            run,
-            loads,
-            seen,
-            counts,
-            group,
-            staging,
-            tally,
-        }))
+        Ok(Ok(Self { device, pipelines, job, plan, form, replicas, run, loads, seen, counts, group, staging, tally }))
     }
 
     /// Runs all rounds. `submitted` is called after each submission.
@@ -449,6 +431,7 @@ pub(super) fn source(kernel: &Kernel<'_>, plan: &Plan) -> String {
 mod tests {
     use super::*;
     use crate::process::Measure;
+    use crate::run::Schedule;
 
     #[test]
     fn sampled_rounds_are_those_of_the_schedule() {

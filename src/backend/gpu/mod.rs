@@ -114,7 +114,11 @@ impl Gpu {
     ///
     /// # Errors
     /// Where the device fails.
-    pub fn philox(&self, questions: &[([u32; 4], [u32; 2])], multiply: Multiply) -> Result<Vec<[u32; 4]>, BackendError> {
+    pub fn philox(
+        &self,
+        questions: &[([u32; 4], [u32; 2])],
+        multiply: Multiply,
+    ) -> Result<Vec<[u32; 4]>, BackendError> {
         check::philox(&self.device, questions, multiply)
     }
 

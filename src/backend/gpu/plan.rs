@@ -46,7 +46,9 @@ impl Form {
         // Twice what is there, so that the form is not outgrown at once.
         let levels = u64::from(self.levels.max(max)).saturating_mul(2).next_power_of_two();
         if levels > u64::from(MAX_LEVELS) {
-            return Err(BackendError::Device(format!("loads of {} balls and more are not tallied on the GPU", MAX_LEVELS)));
+            let message =
+                format!("the GPU tallies loads below {MAX_LEVELS} balls and met a larger one; use --backend cpu");
+            return Err(BackendError::Unsupported(message));
         }
         Ok(Form { wide: true, levels: levels as u32 })
     }
@@ -74,7 +76,8 @@ pub(super) fn plan(
     let bins = kernel.packing.bins;
     let multiply = match tuning.multiply {
         Some(Multiply::Int64) if !device.features.contains(wgpu::Features::SHADER_INT64) => {
-            return Err(BackendError::Device(format!("{} has no 64-bit integers", device.summary)));
+            let message = format!("{} has no 64-bit integers; multiply from 16-bit limbs", device.summary);
+            return Err(BackendError::Unsupported(message));
         }
         Some(multiply) => multiply,
         None if device.features.contains(wgpu::Features::SHADER_INT64) => Multiply::Int64,
@@ -101,7 +104,8 @@ pub(super) fn plan(
     let layout = match tuning.layout {
         Some(layout) if fits(layout) => layout,
         Some(layout) => {
-            return Err(BackendError::Device(format!("the layout {layout:?} does not hold n = {bins} bins here")));
+            let message = format!("the layout {layout:?} does not hold n = {bins} bins here; leave the choice open");
+            return Err(BackendError::Unsupported(message));
         }
         None if fits(Layout::Workgroup) => Layout::Workgroup,
         None if replicas >= MANY_REPLICAS && fits(Layout::Storage) => Layout::Storage,

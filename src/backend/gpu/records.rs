@@ -92,10 +92,7 @@ impl MomentWords {
         Moments {
             count: u64::from(count),
             sum: wide(join_words(self.sum_0, self.sum_1), u64::from(self.sum_2)),
-            sum_squares: wide(
-                join_words(self.squares_0, self.squares_1),
-                join_words(self.squares_2, self.squares_3),
-            ),
+            sum_squares: wide(join_words(self.squares_0, self.squares_1), join_words(self.squares_2, self.squares_3)),
             min: !join_words(self.complement_low, self.complement_high),
             max: join_words(self.largest_low, self.largest_high),
         }
