@@ -23,12 +23,12 @@ fn main() {
     run_on_gpu(trials.into_iter().map(|(name, test)| Trial::test(name, test)).collect());
 }
 
-/// Two blocks of replicas in several submissions each.
+/// A run of several submissions.
 fn spec() -> (Spec, Tuning) {
-    let case = Case::new(8, 2, 60, 1);
+    let case = Case::new(100, 2, 60, 1);
     let process = ProcessSpec::Leaky(case.parameters);
-    let spec = Spec { process, seed: 5, replicas: 16_384 + 100, schedule: case.schedule };
-    (spec, Tuning { most_rounds: Some(20), ..Tuning::default() })
+    let spec = Spec { process, seed: 5, replicas: 200, schedule: case.schedule };
+    (spec, Tuning { most_rounds: Some(12), ..Tuning::default() })
 }
 
 fn outcome(losses: u32, after_submissions: u64) -> Result<(Outcome, Vec<u8>, Vec<Event>), Failed> {
