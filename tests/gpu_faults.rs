@@ -8,10 +8,10 @@ use leakybins::backend::gpu::{Gpu, Tuning};
 use leakybins::backend::{Backend, BackendError, Control, Job};
 use leakybins::process::ProcessSpec;
 use leakybins::run::{Event, Outcome, Spec, run};
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::Failed;
 
 fn main() {
-    let trials: [(&str, fn() -> Result<(), Failed>); 7] = [
+    run_on_gpu(&[
         ("a_lost_device_is_renewed", a_lost_device_is_renewed),
         ("a_twice_lost_device_is_replaced_by_the_cpu", a_twice_lost_device_is_replaced_by_the_cpu),
         ("a_loss_is_an_error_and_the_device_can_be_renewed", loss_and_renewal),
@@ -19,8 +19,8 @@ fn main() {
         ("a_dropped_ball_fails_the_conservation", a_dropped_ball_fails_the_conservation),
         ("a_shader_that_does_not_compile_is_an_error", a_bad_shader_is_an_error),
         ("what_does_not_fit_is_refused", what_does_not_fit_is_refused),
-    ];
-    run_on_gpu(trials.into_iter().map(|(name, test)| Trial::test(name, test)).collect());
+        ("a_cancelled_run_ends", a_cancelled_run_ends),
+    ]);
 }
 
 /// A run of several submissions.
@@ -131,5 +131,23 @@ fn what_does_not_fit_is_refused() -> Result<(), Failed> {
     let mut named = options(Tuning::default());
     named.gpu = Some("no such adapter".to_owned());
     assert!(matches!(Gpu::open(&named), Err(BackendError::NoAdapter(m)) if m.contains("no such adapter")));
+    Ok(())
+}
+
+fn a_cancelled_run_ends() -> Result<(), Failed> {
+    let case = Case::new(64, 2, 1 << 40, 4);
+    let process = ProcessSpec::Leaky(case.parameters.clone()).build()?;
+    let job = Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: false };
+    let control = Control::default();
+    let ended = std::thread::scope(|scope| {
+        let running = scope.spawn(|| gpu(Tuning::default()).run(&job, 0..4, &control));
+        // Some submissions must have come back before the run is stopped in the middle.
+        while control.rounds() == 0 && !running.is_finished() {
+            std::thread::yield_now();
+        }
+        control.cancel();
+        running.join().expect("no panic")
+    });
+    assert!(matches!(ended, Err(BackendError::Cancelled)), "{ended:?}");
     Ok(())
 }

@@ -11,11 +11,11 @@ use leakybins::process::leaky::Arrivals;
 use leakybins::process::start::Start;
 use leakybins::rng::bounded::Packing;
 use leakybins::rng::{Domain, Draws};
-use libtest_mimic::{Failed, Trial};
+use libtest_mimic::Failed;
 use std::io::Write;
 
 fn main() {
-    let trials: [(&str, fn() -> Result<(), Failed>); 10] = [
+    run_on_gpu(&[
         ("small_sizes", small_sizes),
         ("layouts_and_products", layouts_and_products),
         ("large_sizes", large_sizes),
@@ -26,8 +26,7 @@ fn main() {
         ("known_answers", known_answers),
         ("bounded_integers_where_rejection_is_common", bounded_integers),
         ("planted_errors_are_found", planted_errors_are_found),
-    ];
-    run_on_gpu(trials.into_iter().map(|(name, test)| Trial::test(name, test)).collect());
+    ]);
 }
 
 fn everywhere(case: &Case, tuning: Tuning) -> Result<(), Failed> {
@@ -179,7 +178,7 @@ fn bounded_integers() -> Result<(), Failed> {
     let gpu = gpu(Tuning::default());
     for (bins, choices) in [((1 << 31) + 1, 1), ((1 << 31) + 1, 3), (1000, 2), (1024, 5), (3, 1), (64, 1), (1, 2)] {
         let packing = Packing::new(bins, choices);
-        let draws = Draws::new(99, 0, 0);
+        let draws = Draws::new(0x9876_5432_10FE_DCBA, 77, 0xABCD_8765_4321);
         let expected: Vec<u32> = (0..5000)
             .map(|ball| {
                 let mut first = None;
@@ -190,7 +189,7 @@ fn bounded_integers() -> Result<(), Failed> {
             })
             .collect();
         for multiply in Multiply::ALL {
-            if gpu.first_choices(&packing, 99, 5000, multiply)? != expected {
+            if gpu.first_choices(&packing, &draws, 5000, multiply)? != expected {
                 return Err(format!("{multiply:?}, n = {bins}, d = {choices}").into());
             }
         }
@@ -198,11 +197,13 @@ fn bounded_integers() -> Result<(), Failed> {
     Ok(())
 }
 
+type Mutate = fn(&str) -> String;
+
 /// A test of the tests: each of these mistakes makes the comparison fail.
 fn planted_errors_are_found() -> Result<(), Failed> {
     let case = Case::new(1000, 2, 25, 3);
     let expected = reference(&case);
-    let mutants: [(&str, fn(&str) -> String); 3] = [
+    let mutants: [(&str, Mutate); 3] = [
         ("the last of equal loads wins", |s| replace(s, "if (load < least)", "if (load <= least)")),
         ("the Philox multipliers are swapped", |s| {
             let (a, b) = ("multiply(PHILOX_M0, c.x)", "multiply(PHILOX_M1, c.z)");

@@ -2,13 +2,13 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use leakybins::backend::gpu::{AdapterKind, Gpu, Tuning, adapters};
+use leakybins::backend::gpu::{Gpu, Tuning, adapters};
 use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Options};
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::Schedule;
-use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
+use libtest_mimic::{Arguments, Failed, Trial};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -88,27 +88,25 @@ pub(crate) fn reference(case: &Case) -> BlockResult {
     case.run(&mut Host::reference())
 }
 
-/// Runs `trials`, or lists them as ignored where there is no adapter; with LEAKYBINS_REQUIRE_GPU=1 that fails.
-pub(crate) fn run_on_gpu(trials: Vec<Trial>) -> ! {
+/// A test by name.
+pub(crate) type Test = (&'static str, fn() -> Result<(), Failed>);
+
+/// Runs `tests`, or lists them as ignored where there is no adapter; with LEAKYBINS_REQUIRE_GPU=1 that fails.
+pub(crate) fn run_on_gpu(tests: &[Test]) -> ! {
     let arguments = Arguments::from_args();
     let present = !adapters().is_empty();
-    let required = std::env::var("LEAKYBINS_REQUIRE_GPU").is_ok_and(|v| v == "1");
+    // Who asks for ignored tests wants them run.
+    let required = std::env::var("LEAKYBINS_REQUIRE_GPU").is_ok_and(|v| v == "1")
+        || arguments.ignored
+        || arguments.include_ignored;
+    let trials: Vec<Trial> = tests.iter().map(|&(name, test)| Trial::test(name, test)).collect();
     let trials = if present {
         trials
     } else if required {
-        let missing = || Err("LEAKYBINS_REQUIRE_GPU=1, but this machine has no adapter".into());
+        let missing = || Err("the GPU tests were asked for, but this machine has no adapter".into());
         vec![Trial::test("an_adapter_is_present", missing)]
     } else {
         trials.into_iter().map(|t| t.with_ignored_flag(true)).collect()
     };
-    // Ignored trials must not run without an adapter, whatever the arguments say.
-    if !present && !required && (arguments.ignored || arguments.include_ignored) {
-        Conclusion { num_filtered_out: 0, num_passed: 0, num_failed: 1, num_ignored: 0, num_measured: 0 }.exit();
-    }
     libtest_mimic::run(&arguments, trials).exit()
-}
-
-/// Whether the adapter of the tests is a software one.
-pub(crate) fn is_software(gpu: &Gpu) -> bool {
-    gpu.summary().kind == AdapterKind::Software
 }

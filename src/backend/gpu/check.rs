@@ -9,7 +9,7 @@ use crate::process::leaky::{Arrivals, Parameters};
 use crate::process::start::Start;
 use crate::process::{Measure, ProcessSpec};
 use crate::rng::bounded::Packing;
-use crate::rng::key_of;
+use crate::rng::{Domain, Draws};
 use crate::run::Schedule;
 use wgpu::BufferUsages;
 
@@ -69,13 +69,13 @@ pub(super) fn philox(
 pub(super) fn first_choices(
     device: &Device,
     packing: &Packing,
-    seed: u64,
+    draws: &Draws,
     balls: u32,
     multiply: Multiply,
 ) -> Result<Vec<u32>, BackendError> {
     let source = compose::known_answers(packing, multiply);
-    let [low, high] = key_of(seed);
-    let answers = ask(device, &source, "choices", &[[0; 4], [low, high, 0, 0]], balls)?;
+    let [low, high] = draws.key();
+    let answers = ask(device, &source, "choices", &[draws.counter(Domain::Choices, 0, 0), [low, high, 0, 0]], balls)?;
     Ok(answers.iter().map(|a| a[0]).collect())
 }
 

@@ -5,7 +5,7 @@ use super::device::Device;
 use super::plan::{Form, MAX_DIMENSION, Plan};
 use super::ramp::Ramp;
 use super::records::{Run, Seen, State, join_words};
-use crate::backend::{BackendError, Control, Job};
+use crate::backend::{BackendError, BlockResult, Control, Job};
 use crate::process::Kernel;
 use crate::rng::key_of;
 use crate::stats::Tally;
@@ -111,7 +111,7 @@ pub(super) fn pipeline(
 /// How a chunk ended.
 pub(super) enum Ended {
     /// All rounds are done; the tally is not yet checked. The loads are those after the last round.
-    Done(Tally, Vec<u32>),
+    Done(Box<BlockResult>),
     /// A value did not fit the form.
     Outgrown(Form),
 }
@@ -248,7 +248,7 @@ impl<'a> Chunk<'a> {
             control.retract(reported);
             return Ok(Ended::Outgrown(self.form.grow(0)?));
         }
-        Ok(Ended::Done(self.tally, loads))
+        Ok(Ended::Done(Box::new(BlockResult { tally: self.tally, loads })))
     }
 
     fn submit(&self, round: u64, rounds: u64, staging: usize) -> Flight {
@@ -381,7 +381,7 @@ fn table(kernel: &Kernel<'_>) -> Vec<[u32; 2]> {
     words
 }
 
-/// Of the sampled rounds burn_in + stride - 1, burn_in + 2 stride - 1, ..: the first from `round` on, counted from
+/// Of the sampled rounds `burn_in + stride - 1, burn_in + 2 stride - 1, ..`: the first from `round` on, counted from
 /// there, and the stride, each as far as 32 bits go.
 fn sampled(burn_in: u64, stride: u64, round: u64) -> (u32, u32) {
     let steps = (round + 1).saturating_sub(burn_in).div_ceil(stride).max(1);

@@ -14,6 +14,8 @@ pub mod records;
 pub use device::{AdapterKind, AdapterSummary, adapters};
 
 use super::{Backend, BackendError, BlockResult, Control, Job, Options, check_conservation};
+use crate::rng::Draws;
+use crate::rng::bounded::Packing;
 use crate::stats::Tally;
 use chunk::{Chunk, Ended, Pipelines};
 use compose::{Layout, Multiply};
@@ -122,18 +124,18 @@ impl Gpu {
         check::philox(&self.device, questions, multiply)
     }
 
-    /// The first bin that each of `balls` balls samples in round 0 of replica 0, as the adapter draws it.
+    /// The first bin that each of `balls` balls samples, as the adapter draws it.
     ///
     /// # Errors
     /// Where the device fails.
     pub fn first_choices(
         &self,
-        packing: &crate::rng::bounded::Packing,
-        seed: u64,
+        packing: &Packing,
+        draws: &Draws,
         balls: u32,
         multiply: Multiply,
     ) -> Result<Vec<u32>, BackendError> {
-        check::first_choices(&self.device, packing, seed, balls, multiply)
+        check::first_choices(&self.device, packing, draws, balls, multiply)
     }
 
     /// Destroys the device after so many further submissions, and its successors likewise, `losses` times in all:
@@ -179,11 +181,11 @@ impl Gpu {
             };
             match ended {
                 Ended::Outgrown(larger) => form = larger,
-                Ended::Done(tally, loads) => {
-                    check_conservation(&tally, &replicas)?;
-                    result.tally.merge(&tally);
+                Ended::Done(chunk) => {
+                    check_conservation(&chunk.tally, &replicas)?;
+                    result.tally.merge(&chunk.tally);
                     if job.keep_loads {
-                        result.loads.extend(loads);
+                        result.loads.extend(chunk.loads);
                     }
                     start = replicas.end;
                 }

@@ -86,7 +86,7 @@ pub(super) fn plan(
     let unit = Unit::new(&kernel.packing);
     let subgroups = tuning.subgroups && device.features.contains(wgpu::Features::SUBGROUP);
     let threads = unit.count(kernel.arrivals.last()).clamp(32, 256).next_power_of_two();
-    let workgroup = tuning.workgroup.unwrap_or(threads).min(device.summary.max_invocations);
+    let workgroup = tuning.workgroup.unwrap_or(threads).clamp(1, device.summary.max_invocations);
     let with = |layout| Variant {
         layout,
         multiply,
