@@ -35,17 +35,18 @@ fn everywhere(case: &Case, tuning: Tuning) -> Result<(), Failed> {
     compare(case, &case.run(&mut gpu(tuning)), &expected).map_err(|e| format!("{tuning:?}: {e:?}").into())
 }
 
-/// Every size and d once, in the automatic layout, with varying laws.
+/// Every size with every d, law and measuring point, in the automatic layout, at varying rates.
 fn small_sizes() -> Result<(), Failed> {
-    let laws = [Arrivals::Binomial, Arrivals::Poisson, Arrivals::Fixed];
-    let lambdas = [0.5, 0.95, 1.0, 0.0];
-    let mut k = 0;
+    let mut rates = [0.5, 0.95, 1.0, 0.99, 0.0].into_iter().cycle();
     for n in [1, 2, 63, 64, 1000, 1024, 4096] {
         for d in [1, 2, 3, 5] {
-            let measure = if k % 2 == 0 { Measure::Post } else { Measure::Pre };
-            let case = Case::new(n, d, 40, 5).lambda(lambdas[k % 4]).arrivals(laws[k % 3]).measure(measure);
-            everywhere(&case, Tuning { checked: k % 5 == 0, ..Tuning::default() })?;
-            k += 1;
+            for law in [Arrivals::Binomial, Arrivals::Poisson, Arrivals::Fixed] {
+                for measure in [Measure::Post, Measure::Pre] {
+                    let rate = rates.next().expect("endless");
+                    let case = Case::new(n, d, 24, 3).lambda(rate).arrivals(law).measure(measure);
+                    everywhere(&case, Tuning { checked: measure == Measure::Pre, ..Tuning::default() })?;
+                }
+            }
         }
     }
     // A ball with many blocks of its own, and one whose words serve many balls.

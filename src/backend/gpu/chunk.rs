@@ -82,8 +82,8 @@ pub(super) fn shader_module(device: &wgpu::Device, source: &str, checked: bool) 
         ..wgpu::ShaderRuntimeChecks::checked()
     };
     // SAFETY: bounds checks stay on. Every loop of the shaders ends: each counts a private variable up to a bound that
-    // is fixed before the loop (run.rounds, a constant, the number of balls), or halves an interval of the threshold
-    // table; and every divisor is a positive constant, or run.every or run.loads_every, which the host keeps positive.
+    // is fixed before the loop (run.rounds, a constant, the number of balls), halves an interval of the threshold
+    // table, or counts at most MAX_ATTEMPTS attempts for each of four words; and every divisor is a positive constant, or run.every or run.loads_every, which the host keeps positive.
     // tests/parity.rs runs the checked form too.
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
 }

@@ -85,7 +85,9 @@ pub(super) fn plan(
     };
     let unit = Unit::new(&kernel.packing);
     let subgroups = tuning.subgroups && device.features.contains(wgpu::Features::SUBGROUP);
-    let threads = unit.count(kernel.arrivals.last()).clamp(32, 256).next_power_of_two();
+    // One unit a thread where there are that few; a software adapter pays for each barrier by the thread.
+    let most_threads = if device.is_software() { 64 } else { 256 };
+    let threads = unit.count(kernel.arrivals.last()).clamp(32, most_threads).next_power_of_two();
     let workgroup = tuning.workgroup.unwrap_or(threads).clamp(1, device.summary.max_invocations);
     let with = |layout| Variant {
         layout,
@@ -160,13 +162,13 @@ fn most_replicas(device: &Device, kernel: &Kernel<'_>, variant: &Variant) -> Res
 }
 
 /// Rounds of a dispatch for which no invocation of a software adapter passes its loop limit, as if no loop were
-/// unrolled. Redrawn words are rare (at most one in 256 where n is below 2^24) and have one iteration each word here.
+/// unrolled. Redrawn words are rare (at most one in 256 where n is below 2^24); a block has ten iterations for them.
 fn software_rounds(kernel: &Kernel<'_>, variant: &Variant) -> u64 {
     let (packing, unit) = (&kernel.packing, Unit::new(&kernel.packing));
     let threads = u64::from(variant.workgroup);
     // A loop costs its iterations and its exit test.
     let ball = u64::from(packing.choices) + 2;
-    let throw = 2 + u64::from(unit.balls) * ball + 4 * u64::from(unit.blocks);
+    let throw = 2 + u64::from(unit.balls) * ball + 10 * u64::from(unit.blocks);
     let search = u64::from(usize::BITS - kernel.arrivals.as_slice().len().leading_zeros()) + 2;
     let units = u64::from(unit.count(kernel.arrivals.last())).div_ceil(threads);
     let bins = u64::from(packing.bins).div_ceil(threads);
