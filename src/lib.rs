@@ -3,8 +3,10 @@
 #![allow(clippy::cast_lossless, reason = "placeholder")]
 
 pub mod backend;
+pub mod cli;
 pub mod number;
 pub mod process;
+pub mod report;
 pub mod rng;
 pub mod run;
 pub mod stats;
