@@ -1,5 +1,6 @@
 //! Where blocks of replicas are computed. Every backend gives the same bits.
 
+pub mod gpu;
 mod host;
 mod select;
 
