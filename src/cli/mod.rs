@@ -3,6 +3,8 @@
 //! Standard output carries results and nothing else; all that is said to a person goes to standard error.
 
 mod atomic;
+mod devices;
+mod doctor;
 pub mod exit;
 mod progress;
 mod run;
@@ -23,7 +25,25 @@ pub struct Cli {
 enum Command {
     /// Simulate a process and report what was seen
     Run(run::RunArgs),
+    /// List the adapters of this machine
+    Devices(devices::DevicesArgs),
+    /// Say whether a headless GPU run would work here, and what is missing
+    Doctor(doctor::DoctorArgs),
 }
+
+/// Form of what `devices` and `doctor` say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// What to install where there is no GPU driver.
+const INSTALL_DRIVER: &str = "install the Vulkan driver of the GPU: on Debian or Ubuntu libnvidia-gl-VERSION of the \
+     kernel driver's version for NVIDIA, mesa-vulkan-drivers for AMD and Intel";
 
 impl Cli {
     /// Does what the command line asks for.
@@ -33,8 +53,15 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.command {
             Command::Run(arguments) => run::run(arguments),
+            Command::Devices(arguments) => devices::run(&arguments),
+            Command::Doctor(arguments) => doctor::run(&arguments),
         }
     }
+}
+
+/// `value` as JSON for people and programs, a line feed at its end.
+fn pretty(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(value).map(|text| text + "\n")
 }
 
 /// Writes a result to standard output. A reader that has gone away (`| head`) has what it wanted: no error.

@@ -8,6 +8,9 @@ use crate::run::{Outcome, Spec};
 use crate::stats::Histogram;
 use std::io;
 
+/// Columns of everything laid out for people.
+const WIDTH: usize = 80;
+
 /// Form of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -70,6 +73,22 @@ fn levels(histogram: &Histogram) -> Vec<Level> {
         .collect()
 }
 
+/// `parts` joined by `separator`, broken between parts at the width of the table, later lines indented.
+pub(crate) fn wrapped<'a>(parts: impl Iterator<Item = &'a str>, separator: &str, indent: usize) -> String {
+    let (mut text, mut column) = (String::new(), indent);
+    for part in parts {
+        if !text.is_empty() {
+            text.push_str(separator.trim_end());
+            let fits = column + separator.len() + part.chars().count() < WIDTH;
+            text.push_str(&if fits { " ".to_owned() } else { format!("\n{:indent$}", "") });
+            column = if fits { column + separator.len() } else { indent };
+        }
+        text.push_str(part);
+        column += part.chars().count();
+    }
+    text
+}
+
 /// A number with three digits and a unit: `9.99`, `12.3 k`, `456 M`, `1.20 G`, `3.00 T`.
 #[must_use]
 pub fn human(value: f64) -> String {
@@ -117,5 +136,11 @@ mod tests {
         h.add(7, 3);
         let seen: Vec<_> = levels(&h).into_iter().map(|l| (l.value, l.count, l.at_least)).collect();
         assert_eq!(seen, [(2, 5, 8), (7, 3, 3)]);
+    }
+
+    #[test]
+    fn long_parts_move_to_the_next_line() {
+        let long = "x".repeat(70);
+        assert_eq!(wrapped(["a", &long, "b"].into_iter(), ", ", 12), format!("a,\n{:12}{long},\n{:12}b", "", ""));
     }
 }
