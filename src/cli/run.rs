@@ -158,12 +158,12 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     if sampling.seed.is_none() {
         say(&format!("seed: {seed} (fresh; --seed {seed} gives this result again)"));
     }
+    let control = interruptible()?;
     let backend = device.open()?;
     if !output.quiet {
         say(&format!("backend: {}", describe(&*backend)));
     }
 
-    let control = interruptible()?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
     let progress = Progress::new(all_rounds, process.expected_balls(), !output.quiet);
     let outcome = progress.watch(&control, || {
