@@ -24,7 +24,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Simulate a process and report what was seen
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// List the adapters of this machine
     Devices(devices::DevicesArgs),
     /// Say whether a headless GPU run would work here, and what is missing
@@ -52,7 +52,7 @@ impl Cli {
     /// Whatever stopped it; [`exit::explain`] turns it into a message and an exit code.
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.command {
-            Command::Run(arguments) => run::run(arguments),
+            Command::Run(arguments) => run::run(*arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
         }
