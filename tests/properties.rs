@@ -130,7 +130,7 @@ proptest! {
         // Counted from the definition, round by round in the user's count 1, 2, ..
         let sampled: Vec<u64> = (burn_in + 1..=rounds).filter(|t| (t - burn_in) % every == 0).collect();
         let samples = sampled.len() as u64 * spec.replicas;
-        let with_loads = if loads_every == 0 { 0 } else { sampled.len() as u64 / loads_every * spec.replicas };
+        let with_loads = (sampled.len() as u64).checked_div(loads_every).unwrap_or(0) * spec.replicas;
         prop_assert_eq!(tally.samples(), samples);
         prop_assert_eq!(tally.max_load.total(), u128::from(samples));
         prop_assert_eq!(tally.empty_bins.count, samples);

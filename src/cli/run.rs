@@ -126,11 +126,16 @@ impl Sampling {
 }
 
 impl Device {
+    #[allow(
+        clippy::needless_update,
+        reason = "options without a flag keep their defaults, whether there are any or not"
+    )]
     fn open(&self) -> Result<Box<dyn Backend>, BackendError> {
         let options = backend::Options {
             gpu: self.gpu.clone(),
             allow_software: self.allow_software,
             submit_budget: Duration::from_millis(self.submit_ms),
+            ..backend::Options::default()
         };
         backend::open(self.backend, &options)
     }

@@ -50,7 +50,8 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     )?;
     field(out, "balls", &parts)?;
     field(out, "backend", &[outcome.backend.to_owned()])?;
-    field(out, "adapter", &[outcome.adapter.clone().unwrap_or_else(|| "none".to_owned())])?;
+    let adapter = outcome.adapter.as_deref().unwrap_or("none");
+    writeln!(out, "{:<12}{}", "adapter", wrapped(adapter.split(' '), " ", 12))?;
     field(out, "version", &[format!("leakybins {}", env!("CARGO_PKG_VERSION")), format!("stream {STREAM_VERSION}")])?;
 
     let n = f64::from(bins);
