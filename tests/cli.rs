@@ -202,6 +202,8 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--output -", "name a file, or leave the option out"),
         ("--dump-loads -", "name a file, or leave the option out"),
         ("--no-such-flag", "unexpected argument"),
+        ("--backend cpu --gpu 0", "the CPU was asked for; leave out one or the other"),
+        ("--backend reference --allow-software", "the CPU was asked for"),
         ("--n 5 --n 6", "cannot be used multiple times"),
     ] {
         leakybins(&format!("run leaky {arguments}")).assert().code(2).stdout("").stderr(contains(message));
@@ -228,7 +230,7 @@ fn bad_load_files_are_refused() {
             .code(2)
             .stderr(contains(message));
     }
-    for (path, message) in [("nowhere.txt", "cannot be read (No such file"), (".", "is not a regular file")] {
+    for (path, message) in [("nowhere.txt", "cannot be read ("), (".", "is not a regular file")] {
         let path = format!("file:{}", folder.path().join(path).display());
         leakybins("run leaky --n 4 --start").arg(path).assert().code(2).stdout("").stderr(contains(message));
     }
@@ -239,7 +241,7 @@ fn a_result_file_holds_what_standard_output_would() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("result.csv");
     fs::write(&path, "an older result").expect("a file");
-    leakybins(&format!("{TINY} --format csv -o")).arg(&path).assert().success().stdout("");
+    leakybins(&format!("{TINY} --format csv -o result.csv")).current_dir(folder.path()).assert().success().stdout("");
     assert_eq!(fs::read_to_string(&path).expect("the result"), output(&format!("{TINY} --format csv")));
     assert_eq!(files(folder.path()), ["result.csv"]);
 }
@@ -391,6 +393,20 @@ mod unix {
             assert!(said.starts_with("error: stopped after ") && said.contains("no result"), "{said}");
             assert!(files(folder.path()).is_empty(), "{:?}", files(folder.path()));
         }
+    }
+
+    #[test]
+    fn a_hangup_is_ignored_under_nohup() {
+        let script = format!("trap '' HUP; exec {PROGRAM} {ENDLESS}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a shell");
+        let _stderr = await_start(&mut child);
+        signal(&child, "HUP");
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(child.try_wait().expect("a child of ours").is_none(), "a hangup ended the run");
+        signal(&child, "TERM");
+        assert_eq!(end(&mut child), Some(130));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod doctor;
 pub mod exit;
 mod progress;
 mod run;
+mod signals;
 
 use clap::{Parser, Subcommand};
 use exit::Exit;

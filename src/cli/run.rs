@@ -3,8 +3,9 @@
 use super::atomic::AtomicFile;
 use super::exit::{Exit, Refused};
 use super::progress::Progress;
+use super::signals::interruptible;
 use super::{print, say};
-use crate::backend::{self, Backend, BackendError, Choice, Control};
+use crate::backend::{self, Backend, BackendError, Choice};
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::{Format, Report};
@@ -12,7 +13,6 @@ use crate::run::{self, Event, Outcome, RunError, Schedule, Spec};
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -152,6 +152,11 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     if output.output.is_some() && output.output == output.dump_loads {
         return Err(Refused("--output and --dump-loads name the same file; name two".to_owned()).into());
     }
+    if matches!(device.backend, Choice::Cpu | Choice::Reference) && (device.gpu.is_some() || device.allow_software) {
+        let reason =
+            "--gpu and --allow-software choose an adapter, but the CPU was asked for; leave out one or the other";
+        return Err(Refused(reason.to_owned()).into());
+    }
     let result_file = output.output.as_deref().map(AtomicFile::create).transpose()?;
     let mut loads_file = output.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     if let Some(threads) = device.threads {
@@ -180,10 +185,11 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
             .context(format!("stopped after {} of {all_rounds} rounds over all replicas; no result", control.rounds())),
         other => other.into(),
     })?;
-    publish(&spec, process.bins(), &outcome, output.format, result_file)?;
+    // The result comes last: where it is, everything is.
     if let Some(file) = loads_file {
         file.commit().context("the final loads could not be written; check the path and the space left")?;
     }
+    publish(&spec, process.bins(), &outcome, output.format, result_file)?;
     Ok(Exit::Done)
 }
 
@@ -213,19 +219,4 @@ fn warn(event: &Event) -> String {
             format!("warning: the device was lost again ({reason}); this block and all later ones run on the CPU")
         }
     }
-}
-
-/// A control that the first signal cancels; the second ends the process.
-fn interruptible() -> anyhow::Result<Arc<Control>> {
-    let control = Arc::new(Control::default());
-    let handle = Arc::clone(&control);
-    ctrlc::set_handler(move || {
-        if handle.is_cancelled() {
-            say("error: stopped at once by a second signal; no result");
-            std::process::exit(Exit::Interrupted as i32);
-        }
-        handle.cancel();
-    })
-    .context("signals cannot be handled")?;
-    Ok(control)
 }
