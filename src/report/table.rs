@@ -60,7 +60,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let range = max_load.first().zip(max_load.last()).map(|(low, high)| [low.value, high.value].map(|v| v as f64));
     writeln!(out, "{:<16}{:>14}{:>14}{:>14}{:>14}", "", "mean", "deviation", "smallest", "largest")?;
     summary(out, "max load", tally.max_load.mean(), None, range)?;
-    summary(out, "load a bin", tally.total_load.mean().map(|m| m / n), None, None)?;
+    summary(out, "load per bin", tally.total_load.mean().map(|m| m / n), None, None)?;
     moments(out, "total load", &tally.total_load, 1.0)?;
     moments(out, "empty fraction", &tally.empty_bins, n)?;
 
