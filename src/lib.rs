@@ -22,6 +22,8 @@
 //! | [`backend`] | where blocks of replicas run: `reference`, `cpu`, `gpu` |
 //! | [`stats`] | tallies: integers that add |
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
+//! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
+//! | [`cli`] | the command, its [exit codes](cli::exit) |
 //! | [`number`] | numbers as people write them |
 //!
 //! # Example
@@ -44,8 +46,10 @@
 //! ```
 
 pub mod backend;
+pub mod cli;
 pub mod number;
 pub mod process;
+pub mod report;
 pub mod rng;
 pub mod run;
 pub mod stats;

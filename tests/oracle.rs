@@ -4,6 +4,8 @@
 //! by bad luck with another seed is below 1e-6 in all: ALPHA is shared out equally over the comparisons, and each prints
 //! its statistic and bound.
 
+#![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
+
 use leakybins::backend::{Backend, BlockResult, Control, Host, Job};
 use leakybins::process::{Measure, Process, leaky};
 use leakybins::run::Schedule;

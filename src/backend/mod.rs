@@ -2,6 +2,7 @@
 
 pub mod gpu;
 mod host;
+mod memory;
 mod select;
 
 pub use host::Host;
