@@ -10,6 +10,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# Implicit layers of the Vulkan loader serve displays; some print errors where there is none.
+: "${VK_LOADER_LAYERS_DISABLE:=~implicit~}"
+export VK_LOADER_LAYERS_DISABLE
+
 skip=
 previous=
 for argument in "$@"; do

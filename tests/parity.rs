@@ -81,10 +81,15 @@ fn large_sizes() -> Result<(), Failed> {
         (100_000, 3, Some(Layout::Grid)),
         (100_000, 5, None),
         (1_000_000, 2, None),
+        (1_000_000, 3, None),
+        (1_000_000, 5, None),
     ] {
-        let case = Case::new(n, d, if n > 500_000 { 5 } else { 9 }, 2);
+        let (rounds, replicas) = if n > 500_000 { (5, 1) } else { (9, 2) };
+        let case = Case::new(n, d, rounds, replicas);
         everywhere(&case, Tuning { layout, workgroup: Some(256), ..Tuning::default() })?;
     }
+    // One workgroup of 64 more than a dimension of a dispatch holds.
+    everywhere(&Case::new((1 << 22) + 1, 2, 5, 1), Tuning { workgroup: Some(64), ..Tuning::default() })?;
     everywhere(&Case::new(1_000_000, 1, 6, 1).lambda(0.7).arrivals(Arrivals::Poisson), Tuning::default())
 }
 

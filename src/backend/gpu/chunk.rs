@@ -5,7 +5,7 @@ use super::device::Device;
 use super::plan::{Form, MAX_DIMENSION, Plan};
 use super::ramp::Ramp;
 use super::records::{Run, Seen, State, join_words};
-use crate::backend::{BackendError, BlockResult, Control, Job};
+use crate::backend::{BackendError, BlockResult, Control, Job, memory};
 use crate::process::Kernel;
 use crate::rng::key_of;
 use crate::stats::Tally;
@@ -155,6 +155,7 @@ impl<'a> Chunk<'a> {
         let kernel = job.process.kernel();
         let count = replicas.end - replicas.start;
         let cells = plan.variant.cells(kernel.packing.bins);
+        require_memory(device, kernel.packing.bins, cells, count)?;
         let rw = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
         // Buffers are zero when made, which is the form of empty bins.
         let loads = device.buffer("the loads", 4 * cells * count, rw)?;
@@ -359,6 +360,14 @@ impl<'a> Chunk<'a> {
         let stride = if self.form.wide { 8 } else { 4 };
         Ok(bytes.par_chunks_exact(stride).map(|word| bytemuck::pod_read_unaligned(&word[..4])).collect())
     }
+}
+
+/// Refuses a chunk that the host has no room for.
+fn require_memory(device: &Device, bins: u32, cells: u64, replicas: u64) -> Result<(), BackendError> {
+    // The words, their way through wgpu's staging, and the loads themselves; a software adapter's memory is the host's.
+    let copies = if device.is_software() { 4 } else { 3 };
+    let what = format!("running {replicas} x {bins} bins at once");
+    memory::require(what, copies * 4 * cells * replicas, "use fewer bins, or --backend cpu")
 }
 
 /// Initial loads of `replicas`, replica-major.

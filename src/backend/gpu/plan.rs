@@ -20,7 +20,7 @@ const NARROW_LEVELS: u32 = 1 << 16;
 /// Most levels that are counted: two histograms of 32 MiB, read back after each submission.
 const MAX_LEVELS: u32 = 1 << 23;
 /// Loads of a chunk take at most this many bytes where more than one replica does.
-const CHUNK_BYTES: u64 = 1 << 30;
+const CHUNK_BYTES: u64 = 1 << 28;
 /// Replicas from which one workgroup each keeps a GPU as busy as all threads on one replica (an estimate from the
 /// number of multiprocessors of large GPUs, to be confirmed by `benches/gpu.sh`).
 const MANY_REPLICAS: u64 = 256;
