@@ -7,6 +7,7 @@ use leakybins::backend::gpu::compose::Layout;
 use leakybins::backend::gpu::{Gpu, Tuning};
 use leakybins::backend::{Backend, BackendError, Control, Job};
 use leakybins::process::ProcessSpec;
+use leakybins::process::start::Start;
 use leakybins::run::{Event, Outcome, Spec, run};
 use libtest_mimic::Failed;
 
@@ -121,6 +122,9 @@ fn what_does_not_fit_is_refused() -> Result<(), Failed> {
     let tuning = Tuning { layout: Some(Layout::Workgroup), ..Tuning::default() };
     let found = error(&Case::new(1_000_000, 2, 1, 1), &mut gpu(tuning));
     assert!(matches!(&found, BackendError::Unsupported(m) if m.contains("1000000")), "{found}");
+    let high = Case::new(64, 2, 1, 1).start(Start::OneBin(1_000_000_000));
+    let found = error(&high, &mut gpu(Tuning::default()));
+    assert!(matches!(&found, BackendError::Unsupported(m) if m.contains("--backend cpu")), "{found}");
     let open = gpu(Tuning::default());
     let bins = open.summary().max_storage_binding.min(open.summary().max_buffer) / 4 + 1;
     drop(open);

@@ -91,7 +91,7 @@ pub(crate) fn reference(case: &Case) -> BlockResult {
 /// A test by name.
 pub(crate) type Test = (&'static str, fn() -> Result<(), Failed>);
 
-/// Runs `tests`, or lists them as ignored where there is no adapter; with LEAKYBINS_REQUIRE_GPU=1 that fails.
+/// Runs `tests`, or lists them as ignored where there is no adapter; with `LEAKYBINS_REQUIRE_GPU=1` that fails.
 pub(crate) fn run_on_gpu(tests: &[Test]) -> ! {
     let arguments = Arguments::from_args();
     let present = !adapters().is_empty();

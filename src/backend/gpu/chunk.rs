@@ -243,7 +243,6 @@ impl<'a> Chunk<'a> {
             }
         }
         let loads = self.read_loads()?;
-        self.tally.final_balls = loads.par_iter().map(|&l| u128::from(l)).sum();
         if !self.form.wide && !self.tally.conserves_balls() {
             // A narrow load or its joins overflowed, which always loses balls; see shaders/bins.wgsl.
             control.retract(reported);
@@ -348,7 +347,8 @@ impl<'a> Chunk<'a> {
         Ok(counts[2 * levels] == 0)
     }
 
-    fn read_loads(&self) -> Result<Vec<u32>, BackendError> {
+    /// Adds up the final loads; gives them where they are wanted.
+    fn read_loads(&mut self) -> Result<Vec<u32>, BackendError> {
         let read = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
         let staging = self.device.buffer("the read-back of the loads", self.loads.size(), read)?;
         let Device { device, queue, .. } = self.device;
@@ -358,7 +358,10 @@ impl<'a> Chunk<'a> {
         let submission = queue.submit([encoder.finish()]);
         let bytes = mapped_bytes(self.device, &staging, &submission, &mapped)?;
         let stride = if self.form.wide { 8 } else { 4 };
-        Ok(bytes.par_chunks_exact(stride).map(|word| bytemuck::pod_read_unaligned(&word[..4])).collect())
+        let load = |word: &[u8]| bytemuck::pod_read_unaligned::<u32>(&word[..4]);
+        let sum = |part: &[u8]| part.chunks_exact(stride).map(|word| u64::from(load(word))).sum::<u64>();
+        self.tally.final_balls = bytes.par_chunks(1 << 16).map(|part| u128::from(sum(part))).sum();
+        Ok(if self.job.keep_loads { bytes.par_chunks_exact(stride).map(load).collect() } else { Vec::new() })
     }
 }
 

@@ -184,9 +184,7 @@ impl Gpu {
                 Ended::Done(chunk) => {
                     check_conservation(&chunk.tally, &replicas)?;
                     result.tally.merge(&chunk.tally);
-                    if job.keep_loads {
-                        result.loads.extend(chunk.loads);
-                    }
+                    result.loads.extend(chunk.loads);
                     start = replicas.end;
                 }
             }

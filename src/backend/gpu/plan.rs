@@ -44,13 +44,13 @@ impl Form {
     /// The next larger form; it holds `max`.
     pub(super) fn grow(self, max: u32) -> Result<Form, BackendError> {
         // Twice what is there, so that the form is not outgrown at once.
-        let levels = u64::from(self.levels.max(max)).saturating_mul(2).next_power_of_two();
-        if levels > u64::from(MAX_LEVELS) {
-            let message =
-                format!("the GPU tallies loads below {MAX_LEVELS} balls and met a larger one; use --backend cpu");
-            return Err(BackendError::Unsupported(message));
+        let levels = self.levels.max(max).saturating_mul(2).checked_next_power_of_two().unwrap_or(u32::MAX);
+        let larger = Form { wide: true, levels: levels.min(MAX_LEVELS) };
+        if larger.levels > self.levels && larger.holds(max) {
+            return Ok(larger);
         }
-        Ok(Form { wide: true, levels: levels as u32 })
+        let message = format!("the GPU tallies loads below {MAX_LEVELS} balls and met a larger one; use --backend cpu");
+        Err(BackendError::Unsupported(message))
     }
 }
 
@@ -176,4 +176,24 @@ fn software_rounds(kernel: &Kernel<'_>, variant: &Variant) -> u64 {
     let round = 1 + units * throw + 1 + bins + 1 + search + small;
     let once = 2 * (variant.cells(packing.bins).div_ceil(threads) + 1) + small + search + 1;
     SOFTWARE_ITERATIONS.saturating_sub(once) / round
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_grow_until_they_hold_a_load_or_refuse_it() {
+        assert!(Form::NARROW.holds(65_535) && !Form::NARROW.holds(65_536));
+        for (max, levels) in [(0, 1 << 17), (65_536, 1 << 17), (1_000_000, 1 << 21), (MAX_LEVELS - 1, MAX_LEVELS)] {
+            let grown = Form::NARROW.grow(max).expect("there is room");
+            assert_eq!(grown, Form { wide: true, levels }, "{max}");
+            assert!(grown.holds(max));
+        }
+        let largest = Form { wide: true, levels: MAX_LEVELS };
+        for refused in [Form::NARROW.grow(MAX_LEVELS), Form::NARROW.grow(u32::MAX), largest.grow(0)] {
+            let message = refused.expect_err("no room").to_string();
+            assert!(message.contains("--backend cpu"), "{message}");
+        }
+    }
 }
