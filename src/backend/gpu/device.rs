@@ -115,17 +115,17 @@ fn enumerate() -> Vec<wgpu::Adapter> {
 /// named or allowed.
 fn choose(adapters: &[AdapterSummary], gpu: Option<&str>, allow_software: bool) -> Result<usize, BackendError> {
     let wanted = gpu.map(str::trim);
-    let named = |a: &AdapterSummary| wanted.is_some_and(|w| a.name.to_lowercase().contains(&w.to_lowercase()));
-    let fits = |a: &AdapterSummary| match wanted {
+    let fits = |a: &&AdapterSummary| match wanted {
         None => true,
         Some(w) => match (w.parse::<usize>(), w.strip_prefix("pci:")) {
             (Ok(index), _) => a.index == index,
             (_, Some(address)) => a.pci_address.eq_ignore_ascii_case(address),
-            _ => named(a),
+            _ => a.name.to_lowercase().contains(&w.to_lowercase()),
         },
     };
-    let may = |a: &AdapterSummary| a.kind != AdapterKind::Software || allow_software || named(a);
-    if let Some(best) = adapters.iter().filter(|a| fits(a) && may(a)).min_by_key(|a| a.kind) {
+    let by_name = wanted.is_some_and(|w| w.parse::<usize>().is_err() && !w.starts_with("pci:"));
+    let may = |a: &&AdapterSummary| a.kind != AdapterKind::Software || allow_software || by_name;
+    if let Some(best) = adapters.iter().filter(fits).filter(may).min_by_key(|a| a.kind) {
         return Ok(best.index);
     }
     let asked = wanted.map_or_else(|| "no GPU was found".to_owned(), |w| format!("no adapter fits '{w}'"));
@@ -263,7 +263,7 @@ mod tests {
     fn the_adapter_that_fits_is_chosen() {
         use AdapterKind::{Discrete, Integrated, Software};
         let all = [
-            adapter(0, "llvmpipe", Software, ""),
+            adapter(0, "llvmpipe 15.0.6", Software, ""),
             adapter(1, "Small 10", Integrated, "0000:00:02.0"),
             adapter(2, "Big 20", Discrete, "0000:01:00.0"),
             adapter(3, "Big 20", Discrete, "0000:02:00.0"),
