@@ -1,4 +1,5 @@
-//! Balls per second of the leaky bins on a GPU, for each layout, product and workgroup size, beside a ceiling.
+//! Balls per second of the leaky bins on a GPU, for each layout, product and workgroup size, beside a ceiling. Each
+//! combination is compared with the reference in a small run before it is measured.
 //!
 //! # The ceiling
 //! Operations are 32-bit integer instructions of one thread, counted from the shaders as a compiler would emit them:
@@ -115,6 +116,7 @@ fn measure(arguments: &Arguments, n: u64, d: u64, tuning: Tuning) -> Result<Row,
         tuning,
     };
     let mut gpu = Gpu::open(&options)?;
+    gpu.self_check()?;
     let process = Leaky::new(&Parameters { n, lambda: LAMBDA, d, ..Parameters::default() }).expect("valid parameters");
     // Enough replicas to fill a large GPU where the layout has one workgroup for each.
     let bins: u64 = if arguments.quick { 1 << 17 } else { 1 << 24 };
