@@ -18,7 +18,6 @@ struct Run {
     // The same for the rounds that add their load histogram.
     first_loads: u32,
     loads_every: u32,
-    unused: u32,
 }
 
 // A replica's state beside its loads, kept from submission to submission.
@@ -32,7 +31,6 @@ struct State {
     departed: atomic<u32>,
     empty: atomic<u32>,
     highest: atomic<u32>,
-    unused: u32,
 }
 
 // Exact power sums of a 64-bit observable over fewer than 2^32 samples. All zero is empty: the smallest value is kept
@@ -60,8 +58,6 @@ struct Seen {
     arrived_high: u32,
     departed_low: u32,
     departed_high: u32,
-    unused_0: u32,
-    unused_1: u32,
     total_load: Moments,
     empty_bins: Moments,
 }

@@ -116,10 +116,9 @@ fn host_and_device_agree_on_the_structs() {
             every,
             first_loads,
             loads_every,
-            unused,
         }
     );
-    same_layout!(&module, "State", State { total_low, total_high, balls, flags, departed, empty, highest, unused });
+    same_layout!(&module, "State", State { total_low, total_high, balls, flags, departed, empty, highest });
     same_layout!(
         &module,
         "Moments",
@@ -141,18 +140,7 @@ fn host_and_device_agree_on_the_structs() {
     same_layout!(
         &module,
         "Seen",
-        Seen {
-            rounds,
-            samples,
-            arrived_low,
-            arrived_high,
-            departed_low,
-            departed_high,
-            unused_0,
-            unused_1,
-            total_load,
-            empty_bins,
-        }
+        Seen { rounds, samples, arrived_low, arrived_high, departed_low, departed_high, total_load, empty_bins }
     );
 }
 

@@ -273,7 +273,6 @@ impl<'a> Chunk<'a> {
             every,
             first_loads,
             loads_every,
-            unused: 0,
         };
         queue.write_buffer(&self.run, 0, bytemuck::bytes_of(&run));
         let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());

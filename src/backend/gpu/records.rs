@@ -19,7 +19,6 @@ pub struct Run {
     pub every: u32,
     pub first_loads: u32,
     pub loads_every: u32,
-    pub unused: u32,
 }
 
 /// A replica's state beside its loads.
@@ -34,7 +33,6 @@ pub struct State {
     pub departed: u32,
     pub empty: u32,
     pub highest: u32,
-    pub unused: u32,
 }
 
 /// Power sums in words, lowest first.
@@ -67,8 +65,6 @@ pub struct Seen {
     pub arrived_high: u32,
     pub departed_low: u32,
     pub departed_high: u32,
-    pub unused_0: u32,
-    pub unused_1: u32,
     pub total_load: MomentWords,
     pub empty_bins: MomentWords,
 }
