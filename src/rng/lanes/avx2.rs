@@ -68,7 +68,7 @@ fn groups<const G: usize, const W: usize>(
         (a[g], b[g]) = (xor(high(q3), xor(q, every(keys.0[2][0]))), q3);
         (c[g], d[g]) = (xor(high(p3), every(constants.c3)), p3);
     }
-    for key in &keys.0[3..9] {
+    let mut round = |key: [u32; 2]| {
         let (j, k) = (every(key[0]), every(key[1]));
         for g in 0..G {
             let (p, q) = (_mm256_mul_epu32(a[g], m0), _mm256_mul_epu32(c[g], m1));
@@ -76,7 +76,14 @@ fn groups<const G: usize, const W: usize>(
             (a[g], b[g]) = (xor(high(q), xor(b[g], j)), q);
             (c[g], d[g]) = (xor(high(p), xor(d[g], k)), p);
         }
-    }
+    };
+    // Written out, because the compiler leaves a loop a loop.
+    round(keys.0[3]);
+    round(keys.0[4]);
+    round(keys.0[5]);
+    round(keys.0[6]);
+    round(keys.0[7]);
+    round(keys.0[8]);
     // The last round swaps the halves of the products, so that a lane holds two finished words in order.
     let [j, k] = keys.0[9].map(|k| _mm256_set1_epi64x(i64::from(k)));
     let zero = _mm256_setzero_si256();

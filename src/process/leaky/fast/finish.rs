@@ -1,47 +1,71 @@
-//! The end of a round: deletions, and what is observed on the way.
+//! The cells that loads are kept in, and the end of a round: deletions, and what is observed on the way.
 
 use crate::process::Measure;
 use crate::stats::Histogram;
+use bytemuck::Pod;
 
 /// An unsigned integer that loads are kept in.
-pub(super) trait Load: Copy + Ord + Into<u32> {
-    /// Holds the sum of 255 loads.
-    type Sum: Copy + Into<u64>;
-    const ZERO: Self;
-    const NOTHING: Self::Sum;
+pub(super) trait Load: Pod + Ord + Into<u32> {
+    /// Twice as wide: holds the sum of a [`STRETCH`] of sums of two.
+    type Wide: Copy + Ord + Into<u64>;
+    const NONE: Self::Wide;
 
-    /// `load` in this type; the caller knows that it fits.
-    fn narrow(load: u32) -> Self;
+    /// `load` in this type, if it fits.
+    fn narrow(load: u64) -> Option<Self>;
     /// One ball more, modulo the range.
     fn one_more(self) -> Self;
-    /// One ball less, if there is one.
-    fn one_less(self) -> Self;
-    /// `sum` and this load.
-    fn added_to(self, sum: Self::Sum) -> Self::Sum;
+    /// The load of the bin with the balls that joined.
+    fn with_joined(cell: Cell<Self>) -> Self::Wide;
+    /// A cell of this load (modulo the range) that no ball has joined.
+    fn rested(load: Self::Wide) -> Cell<Self>;
+    /// `sum + load`.
+    fn add(sum: Self::Wide, load: Self::Wide) -> Self::Wide;
+    /// `count + 1` if so.
+    fn count(count: Self::Wide, so: bool) -> Self::Wide;
+    /// `load - 1`, or 0.
+    fn one_less(load: Self::Wide) -> Self::Wide;
 }
 
+/// A bin: its load at the start of the round, and the balls that joined since, modulo the range.
+///
+/// They lie side by side because a ball that reads one often changes the other.
+pub(super) type Cell<T> = [T; 2];
+
 macro_rules! load {
-    ($load:ty, $sum:ty) => {
+    ($load:ty, $wide:ty) => {
         impl Load for $load {
-            type Sum = $sum;
-            const ZERO: Self = 0;
-            const NOTHING: $sum = 0;
+            type Wide = $wide;
+            const NONE: $wide = 0;
 
             #[inline(always)]
-            fn narrow(load: u32) -> Self {
-                load as $load
+            fn narrow(load: u64) -> Option<Self> {
+                load.try_into().ok()
             }
             #[inline(always)]
             fn one_more(self) -> Self {
                 self.wrapping_add(1)
             }
             #[inline(always)]
-            fn one_less(self) -> Self {
-                self.saturating_sub(1)
+            fn with_joined(cell: Cell<Self>) -> $wide {
+                // As one integer, so that the compiler need not take the cells apart.
+                let cell: $wide = bytemuck::cast(cell);
+                (cell & <$wide>::from(<$load>::MAX)) + (cell >> <$load>::BITS)
             }
             #[inline(always)]
-            fn added_to(self, sum: $sum) -> $sum {
-                sum + <$sum>::from(self)
+            fn rested(load: $wide) -> Cell<Self> {
+                bytemuck::cast((load & <$wide>::from(<$load>::MAX)).to_le())
+            }
+            #[inline(always)]
+            fn add(sum: $wide, load: $wide) -> $wide {
+                sum + load
+            }
+            #[inline(always)]
+            fn count(count: $wide, so: bool) -> $wide {
+                count + <$wide>::from(so)
+            }
+            #[inline(always)]
+            fn one_less(load: $wide) -> $wide {
+                load.saturating_sub(1)
             }
         }
     };
@@ -59,90 +83,68 @@ pub(super) struct End {
     pub(super) occupied: u64,
     /// Bins with two balls or more; counted in sampled rounds only.
     pub(super) shared: u64,
-    /// Largest load; found in sampled rounds only.
+    /// Largest load.
     pub(super) max: u64,
 }
 
-/// Columns that a pass sums separately, so that it runs in vectors.
-const COLUMNS: usize = 32;
-/// Rows after which the sums of a column are collected: a count of that many fits a byte, and a sum its [`Load::Sum`].
-const ROWS: usize = 255;
+/// Bins that are summed in the type [`Load::Wide`]: 128 loads of at most 510 stay below 2^16.
+const STRETCH: usize = 128;
 
-/// Deletes a ball from every bin of `after` that has one, and makes `before` the same.
+/// Deletes a ball from every bin that has one, and makes the result the loads at the start of the next round.
 #[inline(always)]
 pub(super) fn finish<T: Load>(
-    before: &mut [T],
-    after: &mut [T],
+    cells: &mut [Cell<T>],
     sampled: bool,
     measure: Measure,
     histogram: Option<&mut Histogram>,
 ) -> End {
-    if !sampled {
-        return delete::<T, false>(before, after);
-    }
     match (histogram, measure) {
-        (None, _) => delete::<T, true>(before, after),
+        (None, _) if sampled => delete::<T, true>(cells),
+        (None, _) => delete::<T, false>(cells),
         (Some(histogram), Measure::Pre) => {
-            count(after, histogram);
-            delete::<T, true>(before, after)
+            count(cells, histogram);
+            delete::<T, true>(cells)
         }
         (Some(histogram), Measure::Post) => {
-            let end = delete::<T, true>(before, after);
-            count(after, histogram);
+            let end = delete::<T, true>(cells);
+            count(cells, histogram);
             end
         }
     }
 }
 
 #[inline(always)]
-fn delete<T: Load, const SAMPLED: bool>(before: &mut [T], after: &mut [T]) -> End {
+fn delete<T: Load, const SAMPLED: bool>(cells: &mut [Cell<T>]) -> End {
     let mut end = End::default();
-    for (before, after) in before.chunks_mut(ROWS * COLUMNS).zip(after.chunks_mut(ROWS * COLUMNS)) {
-        let (before, before_rest) = before.as_chunks_mut::<COLUMNS>();
-        let (after, after_rest) = after.as_chunks_mut::<COLUMNS>();
-        let mut total = [T::NOTHING; COLUMNS];
-        let mut occupied = [0u8; COLUMNS];
-        let mut shared = [0u8; COLUMNS];
-        let mut max = [T::ZERO; COLUMNS];
-        for (before, after) in before.iter_mut().zip(after) {
-            for column in 0..COLUMNS {
-                let load = after[column];
-                let left = load.one_less();
-                total[column] = load.added_to(total[column]);
-                occupied[column] += u8::from(load > T::ZERO);
-                if SAMPLED {
-                    shared[column] += u8::from(left > T::ZERO);
-                    max[column] = max[column].max(load);
-                }
-                after[column] = left;
-                before[column] = left;
+    for cells in cells.chunks_mut(STRETCH) {
+        let [mut total, mut occupied, mut shared, mut max] = [T::NONE; 4];
+        for cell in cells {
+            let load = T::with_joined(*cell);
+            let left = T::one_less(load);
+            total = T::add(total, load);
+            occupied = T::count(occupied, load > T::NONE);
+            max = max.max(load);
+            if SAMPLED {
+                shared = T::count(shared, left > T::NONE);
             }
+            *cell = T::rested(left);
         }
-        end.total += total.iter().map(|&sum| sum.into()).sum::<u64>();
-        end.occupied += occupied.iter().map(|&count| u64::from(count)).sum::<u64>();
-        end.shared += shared.iter().map(|&count| u64::from(count)).sum::<u64>();
-        end.max = end.max.max(max.iter().map(|&load| u64::from(load.into())).max().unwrap_or(0));
-        for (before, after) in before_rest.iter_mut().zip(after_rest) {
-            let load: u64 = u64::from((*after).into());
-            end.total += load;
-            end.occupied += u64::from(load > 0);
-            end.shared += u64::from(load > 1);
-            end.max = end.max.max(load);
-            *after = after.one_less();
-            *before = *after;
-        }
+        end.total += total.into();
+        end.occupied += occupied.into();
+        end.shared += shared.into();
+        end.max = end.max.max(max.into());
     }
     end
 }
 
 /// Adds every load to `histogram`.
-fn count<T: Load>(loads: &[T], histogram: &mut Histogram) {
+fn count<T: Load>(cells: &[Cell<T>], histogram: &mut Histogram) {
     let mut low = [0u64; 256];
-    for &load in loads {
-        let load: u32 = load.into();
+    for &cell in cells {
+        let load: u64 = T::with_joined(cell).into();
         match low.get_mut(load as usize) {
             Some(count) => *count += 1,
-            None => histogram.add(u64::from(load), 1),
+            None => histogram.add(load, 1),
         }
     }
     for (load, &count) in low.iter().enumerate() {

@@ -23,23 +23,9 @@ use crate::rng::Draws;
 use crate::rng::lanes::{Kind, Lanes};
 use crate::run::Schedule;
 use crate::stats::{Flow, Tally};
-use finish::{Load, finish};
+use finish::{Cell, Load, finish};
 use std::ops::Range;
 use throw::Thrower;
-
-/// The loads of one replica, in `T`.
-struct State<T> {
-    /// Loads at the start of the round.
-    before: Vec<T>,
-    /// The same, and the balls that joined in this round, modulo 2^8 or 2^16.
-    after: Vec<T>,
-}
-
-impl<T> State<T> {
-    fn new() -> Self {
-        Self { before: Vec::new(), after: Vec::new() }
-    }
-}
 
 /// What to run: the arguments of [`Runner::advance`] that do not change.
 struct Stretch<'a> {
@@ -54,9 +40,9 @@ pub(super) struct Fast<'a> {
     process: &'a Leaky,
     lanes: Lanes,
     thrower: Thrower,
-    bytes: State<u8>,
-    halves: State<u16>,
-    words: State<u32>,
+    bytes: Vec<Cell<u8>>,
+    halves: Vec<Cell<u16>>,
+    words: Vec<Cell<u32>>,
 }
 
 impl<'a> Fast<'a> {
@@ -66,7 +52,7 @@ impl<'a> Fast<'a> {
 
     fn with_lanes(process: &'a Leaky, lanes: Lanes) -> Self {
         let thrower = Thrower::new(process.packing, lanes);
-        Self { process, lanes, thrower, bytes: State::new(), halves: State::new(), words: State::new() }
+        Self { process, lanes, thrower, bytes: Vec::new(), halves: Vec::new(), words: Vec::new() }
     }
 }
 
@@ -99,17 +85,17 @@ fn attempt<T: Load>(
     lanes: Lanes,
     process: &Leaky,
     thrower: &mut Thrower,
-    state: &mut State<T>,
+    cells: &mut Vec<Cell<T>>,
     loads: &mut [u32],
     stretch: &Stretch<'_>,
 ) -> Option<Tally> {
     match lanes.kind() {
         // SAFETY (both): a `Lanes` of this kind exists only where the instructions were detected.
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 => unsafe { attempt_avx2(process, thrower, state, loads, stretch) },
+        Kind::Avx2 => unsafe { attempt_avx2(process, thrower, cells, loads, stretch) },
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => unsafe { attempt_avx512(process, thrower, state, loads, stretch) },
-        _ => attempt_here(process, thrower, state, loads, stretch),
+        Kind::Avx512 => unsafe { attempt_avx512(process, thrower, cells, loads, stretch) },
+        _ => attempt_here(process, thrower, cells, loads, stretch),
     }
 }
 
@@ -118,11 +104,11 @@ fn attempt<T: Load>(
 fn attempt_avx2<T: Load>(
     process: &Leaky,
     thrower: &mut Thrower,
-    state: &mut State<T>,
+    cells: &mut Vec<Cell<T>>,
     loads: &mut [u32],
     stretch: &Stretch<'_>,
 ) -> Option<Tally> {
-    attempt_here(process, thrower, state, loads, stretch)
+    attempt_here(process, thrower, cells, loads, stretch)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -130,11 +116,11 @@ fn attempt_avx2<T: Load>(
 fn attempt_avx512<T: Load>(
     process: &Leaky,
     thrower: &mut Thrower,
-    state: &mut State<T>,
+    cells: &mut Vec<Cell<T>>,
     loads: &mut [u32],
     stretch: &Stretch<'_>,
 ) -> Option<Tally> {
-    attempt_here(process, thrower, state, loads, stretch)
+    attempt_here(process, thrower, cells, loads, stretch)
 }
 
 /// The loop itself, compiled into each of its callers with the instructions that they allow.
@@ -142,24 +128,26 @@ fn attempt_avx512<T: Load>(
 fn attempt_here<T: Load>(
     process: &Leaky,
     thrower: &mut Thrower,
-    state: &mut State<T>,
+    cells: &mut Vec<Cell<T>>,
     loads: &mut [u32],
     stretch: &Stretch<'_>,
 ) -> Option<Tally> {
     let bins = loads.len() as u64;
-    state.before.clear();
-    state.before.extend(loads.iter().map(|&load| T::narrow(load)));
-    state.after.clone_from(&state.before);
+    cells.clear();
+    for &load in &*loads {
+        cells.push([T::narrow(load.into())?, T::zeroed()]);
+    }
     let mut total: u64 = loads.iter().map(|&load| u64::from(load)).sum();
     let mut seen = Tally::default();
     for round in stretch.rounds.clone() {
         let draws = Draws::new(stretch.seed, stretch.replica, round);
         let balls = process.arrivals.draw(draws.arrivals());
-        thrower.throw(&draws, balls, &state.before, &mut state.after);
+        thrower.throw(&draws, balls, cells);
         let sampled = stretch.schedule.samples(round);
         let histogram = stretch.schedule.samples_loads(round).then_some(&mut seen.load_per_bin);
-        let end = finish(&mut state.before, &mut state.after, sampled, stretch.schedule.measure, histogram);
-        if end.total != total + u64::from(balls) {
+        let end = finish(cells, sampled, stretch.schedule.measure, histogram);
+        let max = end.max.saturating_sub(1);
+        if end.total != total + u64::from(balls) || T::narrow(max).is_none() {
             return None;
         }
         seen.flow.add(Flow { arrived: u64::from(balls), departed: end.occupied });
@@ -167,11 +155,11 @@ fn attempt_here<T: Load>(
         if sampled {
             match stretch.schedule.measure {
                 Measure::Pre => seen.sample(end.max, end.total, bins - end.occupied),
-                Measure::Post => seen.sample(end.max.saturating_sub(1), total, bins - end.shared),
+                Measure::Post => seen.sample(max, total, bins - end.shared),
             }
         }
     }
-    for (load, &kept) in loads.iter_mut().zip(&state.before) {
+    for (load, &[kept, _]) in loads.iter_mut().zip(&*cells) {
         *load = kept.into();
     }
     Some(seen)
