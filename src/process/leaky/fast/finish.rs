@@ -10,8 +10,11 @@ pub(super) trait Load: Pod + Ord + Into<u32> {
     type Wide: Copy + Ord + Into<u64>;
     const NONE: Self::Wide;
 
-    /// `load` in this type, if it fits.
-    fn narrow(load: u64) -> Option<Self>;
+    /// Largest load.
+    const MAX: u32;
+
+    /// `load`, modulo the range of a sum.
+    fn wide(load: u32) -> Self::Wide;
     /// One ball more, modulo the range.
     fn one_more(self) -> Self;
     /// The load of the bin with the balls that joined.
@@ -37,9 +40,11 @@ macro_rules! load {
             type Wide = $wide;
             const NONE: $wide = 0;
 
+            const MAX: u32 = <$load>::MAX as u32;
+
             #[inline(always)]
-            fn narrow(load: u64) -> Option<Self> {
-                load.try_into().ok()
+            fn wide(load: u32) -> $wide {
+                load as $wide
             }
             #[inline(always)]
             fn one_more(self) -> Self {

@@ -134,9 +134,7 @@ fn attempt_here<T: Load>(
 ) -> Option<Tally> {
     let bins = loads.len() as u64;
     cells.clear();
-    for &load in &*loads {
-        cells.push([T::narrow(load.into())?, T::zeroed()]);
-    }
+    cells.extend(loads.iter().map(|&load| T::rested(T::wide(load))));
     let mut total: u64 = loads.iter().map(|&load| u64::from(load)).sum();
     let mut seen = Tally::default();
     for round in stretch.rounds.clone() {
@@ -147,7 +145,7 @@ fn attempt_here<T: Load>(
         let histogram = stretch.schedule.samples_loads(round).then_some(&mut seen.load_per_bin);
         let end = finish(cells, sampled, stretch.schedule.measure, histogram);
         let max = end.max.saturating_sub(1);
-        if end.total != total + u64::from(balls) || T::narrow(max).is_none() {
+        if end.total != total + u64::from(balls) || max > u64::from(T::MAX) {
             return None;
         }
         seen.flow.add(Flow { arrived: u64::from(balls), departed: end.occupied });
