@@ -23,6 +23,7 @@ const FAR: usize = 1 << 14;
 
 /// An unsigned integer that indices are kept in, little-endian.
 trait Index: Pod {
+    const BITS: usize;
     fn narrow(index: u32) -> Self;
     fn wide(self) -> u32;
 }
@@ -30,6 +31,8 @@ trait Index: Pod {
 macro_rules! index {
     ($index:ty) => {
         impl Index for $index {
+            const BITS: usize = <$index>::BITS as usize;
+
             #[inline(always)]
             fn narrow(index: u32) -> Self {
                 (index as $index).to_le()
@@ -44,6 +47,15 @@ macro_rules! index {
 index!(u16);
 index!(u32);
 
+/// How indices lie in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// Each gulp holds whole balls; where a word has three indices, one word and an unused quarter.
+    Gulps,
+    /// One after the other, a ball's at a fixed distance from the next ball's.
+    Row,
+}
+
 /// Turns the words of a round into joined bins; owns the buffers for that.
 pub(super) struct Thrower {
     packing: Packing,
@@ -51,6 +63,7 @@ pub(super) struct Thrower {
     /// Round keys of the last seed.
     keys: Keys,
     key: [u32; 2],
+    shape: Shape,
     /// Words drawn at once: whole balls and whole blocks.
     chunk: u32,
     /// Indices from the first of a ball to the first of the next.
@@ -61,6 +74,11 @@ pub(super) struct Thrower {
     gulps: Vec<u64>,
 }
 
+/// Bits that an index is kept in.
+fn index_bits(packing: &Packing) -> u32 {
+    if packing.bins <= 1 << 16 { 16 } else { 32 }
+}
+
 impl Thrower {
     pub(super) fn new(packing: Packing, lanes: Lanes) -> Self {
         let Packing { indices_per_word, balls_per_word, words_per_ball, .. } = packing;
@@ -69,9 +87,14 @@ impl Thrower {
         // A ball that shares its words uses all their indices: balls_per_word * choices = indices_per_word.
         let stride = (words_per_ball * indices_per_word / balls_per_word) as usize;
         let words = (chunk as usize).next_multiple_of(ROUND_UP);
+        let shape = match (packing.choices, indices_per_word, index_bits(&packing)) {
+            (1 | 3, 3, 16) | (1..=4, 1 | 2 | 4 | 8, 16) | (1 | 2, 1, 32) => Shape::Gulps,
+            _ => Shape::Row,
+        };
         Self {
             packing,
             lanes,
+            shape,
             keys: Keys::new([0; 2]),
             key: [0; 2],
             chunk,
@@ -84,7 +107,7 @@ impl Thrower {
     /// Throws the balls of a round: each adds one, modulo the range of `T`, to the bin it joins.
     #[inline(always)]
     pub(super) fn throw<T: Load>(&mut self, draws: &Draws, balls: u32, cells: &mut [Cell<T>]) {
-        if self.packing.bins <= 1 << 16 {
+        if index_bits(&self.packing) == 16 {
             self.throw_by::<T, u16>(draws, balls, cells);
         } else {
             self.throw_by::<T, u32>(draws, balls, cells);
@@ -106,17 +129,22 @@ impl Thrower {
             self.draw::<I>(draws, first, self.chunk.min(words - first));
             let balls = left.min(chunk_balls) as usize;
             left -= balls as u32;
-            let (gulps, stride, mut join) = (&self.gulps[..], self.stride, Join(cells));
-            match (self.packing.choices as usize, far) {
-                (1, false) => join.in_gulps::<I, 1, false>(gulps, balls),
-                (1, true) => join.in_gulps::<I, 1, true>(gulps, balls),
-                (2, false) => join.in_gulps::<I, 2, false>(gulps, balls),
-                (2, true) => join.in_gulps::<I, 2, true>(gulps, balls),
-                (3, false) => join.one_by_one::<I, false>(gulps, balls, stride, 3),
-                (3, true) => join.one_by_one::<I, true>(gulps, balls, stride, 3),
-                (choices, false) => join.one_by_one::<I, false>(gulps, balls, stride, choices),
-                (choices, true) => join.one_by_one::<I, true>(gulps, balls, stride, choices),
+            let (gulps, mut join) = (&self.gulps[..], Join(cells));
+            macro_rules! join {
+                ($far:literal) => {
+                    match (self.shape, self.packing.choices as usize, I::BITS) {
+                        (Shape::Gulps, 1, 32) => join.in_gulps::<I, 1, 2, $far>(gulps, balls),
+                        (Shape::Gulps, 2, 32) => join.in_gulps::<I, 2, 1, $far>(gulps, balls),
+                        (Shape::Gulps, 1, _) if self.packing.balls_per_word == 3 => join.in_gulps::<I, 1, 3, $far>(gulps, balls),
+                        (Shape::Gulps, 1, _) => join.in_gulps::<I, 1, 4, $far>(gulps, balls),
+                        (Shape::Gulps, 2, _) => join.in_gulps::<I, 2, 2, $far>(gulps, balls),
+                        (Shape::Gulps, 3, _) => join.in_gulps::<I, 3, 1, $far>(gulps, balls),
+                        (Shape::Gulps, 4, _) => join.in_gulps::<I, 4, 1, $far>(gulps, balls),
+                        (_, choices, _) => join.in_row::<I, $far>(gulps, balls, self.stride, choices),
+                    }
+                };
             }
+            if far { join!(true) } else { join!(false) }
         }
     }
 
@@ -125,125 +153,128 @@ impl Thrower {
     fn draw<I: Index>(&mut self, draws: &Draws, first: u32, count: u32) {
         let words = &mut bytemuck::cast_slice_mut(&mut self.words)[..(count as usize).next_multiple_of(ROUND_UP)];
         self.lanes.fill(&self.keys, draws.counter(Domain::Choices, 0, first / 4), words);
-        if expand::<I>(&self.packing, words, &mut self.gulps) {
+        if expand::<I>(&self.packing, self.shape, words, &mut self.gulps) {
             for (word, index) in words[..count as usize].iter_mut().zip(first..) {
                 if self.packing.rejects(*word) {
                     *word = self.packing.redraw(draws, Domain::Choices, index);
                 }
             }
-            expand::<I>(&self.packing, words, &mut self.gulps);
+            expand::<I>(&self.packing, self.shape, words, &mut self.gulps);
         }
     }
 }
 
 /// Writes the indices that `words` hold, and says whether some word may have to be rejected.
 #[inline(always)]
-fn expand<I: Index>(packing: &Packing, words: &[u32], gulps: &mut [u64]) -> bool {
-    match (packing.indices_per_word, size_of::<I>()) {
-        (1, 2) => expand_gulps::<1, 2>(packing, words, gulps),
-        (2, 2) => expand_gulps::<2, 1>(packing, words, gulps),
-        (1, 4) => expand_gulps::<1, 1>(packing, words, gulps),
-        (3, _) => expand_any(packing, words, bytemuck::cast_slice_mut::<u64, [I; 3]>(gulps).iter_mut()),
-        (4, _) => expand_any(packing, words, bytemuck::cast_slice_mut::<u64, [I; 4]>(gulps).iter_mut()),
-        (many, _) => {
+fn expand<I: Index>(packing: &Packing, shape: Shape, words: &[u32], gulps: &mut [u64]) -> bool {
+    match (packing.indices_per_word, I::BITS, shape) {
+        (1, 16, _) => expand_pairs::<1, 2>(packing, words, gulps),
+        (2, 16, _) => expand_pairs::<2, 1>(packing, words, gulps),
+        (1, _, _) => expand_pairs::<1, 1>(packing, words, gulps),
+        (3, 16, Shape::Gulps) => expand_words::<3, 1>(packing, words, gulps),
+        (4, 16, _) => expand_words::<4, 1>(packing, words, gulps),
+        (8, 16, _) => expand_words::<4, 2>(packing, words, gulps),
+        (many, _, _) => {
             let indices: &mut [I] = bytemuck::cast_slice_mut(gulps);
-            expand_any(packing, words, indices.chunks_exact_mut(many as usize))
+            let mut rejected = false;
+            for (&word, indices) in words.iter().zip(indices.chunks_exact_mut(many as usize)) {
+                let mut word = word;
+                for index in indices {
+                    let wide = u64::from(word) * u64::from(packing.bins);
+                    *index = I::narrow((wide >> 32) as u32);
+                    word = wide as u32;
+                }
+                rejected |= word < packing.threshold;
+            }
+            rejected
         }
     }
 }
 
-/// The indices of `PAIRS` pairs of words, `M` a word, fill a gulp.
+/// Takes `M` indices out of a word (see [`crate::rng::bounded`]) and packs them; what is left of the word.
 #[inline(always)]
-fn expand_gulps<const M: usize, const PAIRS: usize>(packing: &Packing, words: &[u32], gulps: &mut [u64]) -> bool {
-    if packing.threshold == 0 {
-        expand_checked::<M, PAIRS, false>(packing, words, gulps)
-    } else {
-        expand_checked::<M, PAIRS, true>(packing, words, gulps)
-    }
+fn pack<const M: usize>(word: u64, bins: u64, bits: usize) -> (u64, u64) {
+    (0..M).fold((0, word), |(packed, word), m| {
+        let wide = word * bins;
+        (packed | (wide >> 32) << (bits * m), wide & u64::from(u32::MAX))
+    })
 }
 
+/// The indices of `PAIRS` pairs of words, `M` a word, fill a gulp. (Pairs are read as one integer each, which spares
+/// the vector code taking them apart.)
 #[inline(always)]
-fn expand_checked<const M: usize, const PAIRS: usize, const REJECT: bool>(
-    packing: &Packing,
-    words: &[u32],
-    gulps: &mut [u64],
-) -> bool {
+fn expand_pairs<const M: usize, const PAIRS: usize>(packing: &Packing, words: &[u32], gulps: &mut [u64]) -> bool {
     let bits = 32 / (M * PAIRS);
     let (bins, threshold) = (u64::from(packing.bins), u64::from(packing.threshold));
-    // The top bit is set where some word is left with less than the threshold.
-    let mut low = 0u64;
-    // Pairs of words are read as one integer each, which is how the vector code likes them.
     let (pairs, _) = bytemuck::cast_slice::<u32, u64>(words).as_chunks::<PAIRS>();
-    for (pairs, gulp) in pairs.iter().zip(gulps) {
-        let mut packed = 0;
-        for (p, &pair) in pairs.iter().enumerate() {
-            let pair = if cfg!(target_endian = "little") { pair } else { pair.rotate_left(32) };
-            for (w, mut word) in [pair & u64::from(u32::MAX), pair >> 32].into_iter().enumerate() {
-                for m in 0..M {
-                    let wide = word * bins;
-                    packed |= (wide >> 32) << (bits * ((2 * p + w) * M + m));
-                    word = wide & u64::from(u32::MAX);
-                }
-                if REJECT {
-                    low |= word.wrapping_sub(threshold);
+    // The top bit is set where some word is left with less than the threshold.
+    let mut below = 0;
+    let mut each = |checked: bool| {
+        for (pairs, gulp) in pairs.iter().zip(&mut *gulps) {
+            let mut packed = 0;
+            for (p, &pair) in pairs.iter().enumerate() {
+                let pair = if cfg!(target_endian = "little") { pair } else { pair.rotate_left(32) };
+                let (first, left) = pack::<M>(pair & u64::from(u32::MAX), bins, bits);
+                let (second, left_too) = pack::<M>(pair >> 32, bins, bits);
+                packed |= (first | second << (bits * M)) << (2 * bits * M * p);
+                if checked {
+                    below |= left.wrapping_sub(threshold) | left_too.wrapping_sub(threshold);
                 }
             }
+            *gulp = packed.to_le();
         }
-        *gulp = packed.to_le();
-    }
-    low >> 63 == 1
+    };
+    // Two loops: for a power of two nothing is ever rejected.
+    if threshold == 0 { each(false) } else { each(true) }
+    below >> 63 == 1
 }
 
-/// The indices of a word fill one of `out`.
+/// The indices of a word, `M` at a time, fill `GULPS` gulps.
 #[inline(always)]
-fn expand_any<'a, I: Index, O: AsMut<[I]> + 'a>(
-    packing: &Packing,
-    words: &[u32],
-    out: impl Iterator<Item = O>,
-) -> bool {
-    let mut least = u32::MAX;
-    for (&word, mut indices) in words.iter().zip(out) {
-        let mut word = word;
-        for index in indices.as_mut() {
-            let wide = u64::from(word) * u64::from(packing.bins);
-            *index = I::narrow((wide >> 32) as u32);
-            word = wide as u32;
+fn expand_words<const M: usize, const GULPS: usize>(packing: &Packing, words: &[u32], gulps: &mut [u64]) -> bool {
+    let (bins, threshold) = (u64::from(packing.bins), u64::from(packing.threshold));
+    let mut below = 0;
+    for (&word, gulps) in words.iter().zip(gulps.as_chunks_mut::<GULPS>().0) {
+        let mut left = u64::from(word);
+        for gulp in gulps {
+            let packed;
+            (packed, left) = pack::<M>(left, bins, 16);
+            *gulp = packed.to_le();
         }
-        least = least.min(word);
+        below |= left.wrapping_sub(threshold);
     }
-    least < packing.threshold
+    below >> 63 == 1
 }
 
 /// The bins that balls join: n cells, and every index is below n, being the high half of a word times n.
 struct Join<'a, T>(&'a mut [Cell<T>]);
 
 impl<T: Load> Join<'_, T> {
-    /// Every ball has `D` choices, 1 or 2, with none unused in between; their cells are asked for ahead if `FETCH`.
+    /// A gulp serves `BALLS` balls of `D` choices each; their cells are asked for ahead if `FETCH`.
     #[inline(always)]
-    fn in_gulps<I: Index, const D: usize, const FETCH: bool>(&mut self, gulps: &[u64], balls: usize) {
-        let bits = 8 * size_of::<I>();
-        let balls_per_gulp = 64 / bits / D;
-        let index = |gulp: u64, k: usize| (gulp >> (k * bits)) as u32 & (u32::MAX >> (32 - bits));
-        let whole = balls / balls_per_gulp;
+    fn in_gulps<I: Index, const D: usize, const BALLS: usize, const FETCH: bool>(&mut self, gulps: &[u64], balls: usize) {
+        let index = |gulp: u64, k: usize| (gulp >> (k * I::BITS)) as u32 & (u32::MAX >> (32 - I::BITS));
+        let ball = |gulp: u64, ball: usize| std::array::from_fn::<u32, D, _>(|k| index(gulp, ball * D + k));
+        let whole = balls / BALLS;
         for (gulp, later) in gulps[..whole].iter().zip(&gulps[AHEAD..]) {
-            let gulp = u64::from_le(*gulp);
+            let (gulp, later) = (u64::from_le(*gulp), u64::from_le(*later));
             if FETCH {
-                for k in 0..balls_per_gulp * D {
-                    fetch(self.0, index(u64::from_le(*later), k));
+                for k in 0..BALLS * D {
+                    fetch(self.0, index(later, k));
                 }
             }
-            for ball in 0..balls_per_gulp {
-                self.join(std::array::from_fn::<u32, D, _>(|k| index(gulp, ball * D + k)));
+            for b in 0..BALLS {
+                self.join(ball(gulp, b));
             }
         }
-        for ball in 0..balls % balls_per_gulp {
-            self.join(std::array::from_fn::<u32, D, _>(|k| index(u64::from_le(gulps[whole]), ball * D + k)));
+        for b in 0..balls % BALLS {
+            self.join(ball(u64::from_le(gulps[whole]), b));
         }
     }
 
     /// Every ball has this many choices, the first ones of `stride` indices.
     #[inline(always)]
-    fn one_by_one<I: Index, const FETCH: bool>(&mut self, gulps: &[u64], balls: usize, stride: usize, choices: usize) {
+    fn in_row<I: Index, const FETCH: bool>(&mut self, gulps: &[u64], balls: usize, stride: usize, choices: usize) {
         let indices: &[I] = bytemuck::cast_slice(gulps);
         let later = indices[AHEAD * stride..].chunks_exact(stride);
         for (ball, later) in indices.chunks_exact(stride).zip(later).take(balls) {
