@@ -40,7 +40,9 @@ fn parameters(n: u64, lambda: f64, d: u64) -> Parameters {
 fn every_packing_shape() {
     // Every number of indices a word (1 to 14 and more), words a ball (1, 2, 4, 8) and balls a word (1 to 4); n around
     // powers of two, where words are never rejected, and beside them.
-    for n in [1, 2, 3, 5, 16, 17, 31, 32, 33, 64, 100, 255, 256, 257, 1000, 1023, 1024, 1025, 1626, 4096, 65_536, 70_000] {
+    for n in
+        [1, 2, 3, 5, 16, 17, 31, 32, 33, 64, 100, 255, 256, 257, 1000, 1023, 1024, 1025, 1626, 4096, 65_536, 70_000]
+    {
         for d in [1, 2, 3, 4, 5, 7, 12] {
             agree(&parameters(n, 0.9, d), &schedule(if n > 5000 { 6 } else { 60 }), 3);
         }

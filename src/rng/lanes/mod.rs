@@ -120,9 +120,8 @@ impl Lanes {
         published.into_iter().all(|(counter, key, answer)| {
             let mut words = [0; 397];
             self.fill(&Keys::new(key), counter, &mut words);
-            let block = |i: usize| {
-                philox4x32([counter[0].wrapping_add(i as u32), counter[1], counter[2], counter[3]], key)
-            };
+            let block =
+                |i: usize| philox4x32([counter[0].wrapping_add(i as u32), counter[1], counter[2], counter[3]], key);
             words[..4] == answer && words.chunks(4).enumerate().all(|(i, w)| *w == block(i)[..w.len()])
         })
     }

@@ -104,6 +104,10 @@ impl Thrower {
         }
     }
 
+    pub(super) fn lanes(&self) -> Lanes {
+        self.lanes
+    }
+
     /// Throws the balls of a round: each adds one, modulo the range of `T`, to the bin it joins.
     #[inline(always)]
     pub(super) fn throw<T: Load>(&mut self, draws: &Draws, balls: u32, cells: &mut [Cell<T>]) {
@@ -135,7 +139,9 @@ impl Thrower {
                     match (self.shape, self.packing.choices as usize, I::BITS) {
                         (Shape::Gulps, 1, 32) => join.in_gulps::<I, 1, 2, $far>(gulps, balls),
                         (Shape::Gulps, 2, 32) => join.in_gulps::<I, 2, 1, $far>(gulps, balls),
-                        (Shape::Gulps, 1, _) if self.packing.balls_per_word == 3 => join.in_gulps::<I, 1, 3, $far>(gulps, balls),
+                        (Shape::Gulps, 1, _) if self.packing.balls_per_word == 3 => {
+                            join.in_gulps::<I, 1, 3, $far>(gulps, balls)
+                        }
                         (Shape::Gulps, 1, _) => join.in_gulps::<I, 1, 4, $far>(gulps, balls),
                         (Shape::Gulps, 2, _) => join.in_gulps::<I, 2, 2, $far>(gulps, balls),
                         (Shape::Gulps, 3, _) => join.in_gulps::<I, 3, 1, $far>(gulps, balls),
@@ -225,7 +231,11 @@ fn expand_pairs<const M: usize, const PAIRS: usize>(packing: &Packing, words: &[
         }
     };
     // Two loops: for a power of two nothing is ever rejected.
-    if threshold == 0 { each(false) } else { each(true) }
+    if threshold == 0 {
+        each(false)
+    } else {
+        each(true)
+    }
     below >> 63 == 1
 }
 
@@ -252,7 +262,11 @@ struct Join<'a, T>(&'a mut [Cell<T>]);
 impl<T: Load> Join<'_, T> {
     /// A gulp serves `BALLS` balls of `D` choices each; their cells are asked for ahead if `FETCH`.
     #[inline(always)]
-    fn in_gulps<I: Index, const D: usize, const BALLS: usize, const FETCH: bool>(&mut self, gulps: &[u64], balls: usize) {
+    fn in_gulps<I: Index, const D: usize, const BALLS: usize, const FETCH: bool>(
+        &mut self,
+        gulps: &[u64],
+        balls: usize,
+    ) {
         let index = |gulp: u64, k: usize| (gulp >> (k * I::BITS)) as u32 & (u32::MAX >> (32 - I::BITS));
         let ball = |gulp: u64, ball: usize| std::array::from_fn::<u32, D, _>(|k| index(gulp, ball * D + k));
         let whole = balls / BALLS;
