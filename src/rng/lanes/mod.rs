@@ -95,12 +95,14 @@ impl Lanes {
     pub fn fill(self, keys: &Keys, counter: [u32; 4], words: &mut [u32]) {
         match self.0 {
             Kind::Plain => plain::fill(keys, counter, words),
-            // SAFETY (all three): a `Lanes` of this kind exists only where the instructions were detected.
             #[cfg(target_arch = "x86_64")]
+            // SAFETY: a `Lanes` of this kind exists only where the instructions were detected.
             Kind::Avx2 => unsafe { avx2::fill(keys, counter, words) },
             #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
             Kind::Avx512 => unsafe { avx512::fill(keys, counter, words) },
             #[cfg(target_arch = "aarch64")]
+            // SAFETY: as above.
             Kind::Neon => unsafe { neon::fill(keys, counter, words) },
         }
     }

@@ -103,19 +103,21 @@ pub(super) fn finish<T: Load>(
     measure: Measure,
     histogram: Option<&mut Histogram>,
 ) -> End {
-    match (histogram, measure) {
-        (None, _) if sampled => delete::<T, true>(cells),
-        (None, _) => delete::<T, false>(cells),
-        (Some(histogram), Measure::Pre) => {
-            count(cells, histogram);
-            delete::<T, true>(cells)
-        }
-        (Some(histogram), Measure::Post) => {
-            let end = delete::<T, true>(cells);
-            count(cells, histogram);
-            end
+    let end = if sampled { delete::<T, true>(cells) } else { delete::<T, false>(cells) };
+    if let Some(histogram) = histogram {
+        match measure {
+            Measure::Post => count(cells, end.max, |load, bins| histogram.add(load, bins)),
+            // What is left is one less than before the deletion, except in bins that were empty.
+            Measure::Pre => {
+                let empty = cells.len() as u64 - end.occupied;
+                histogram.add(0, empty);
+                count(cells, end.max, |load, bins| {
+                    histogram.add(load + 1, if load == 0 { bins - empty } else { bins })
+                });
+            }
         }
     }
+    end
 }
 
 #[inline(always)]
@@ -142,17 +144,41 @@ fn delete<T: Load, const SAMPLED: bool>(cells: &mut [Cell<T>]) -> End {
     end
 }
 
-/// Adds every load to `histogram`.
-fn count<T: Load>(cells: &[Cell<T>], histogram: &mut Histogram) {
-    let mut low = [0u64; 256];
-    for &cell in cells {
-        let load: u64 = T::with_joined(cell).into();
-        match low.get_mut(load as usize) {
-            Some(count) => *count += 1,
-            None => histogram.add(load, 1),
+/// Where no load reaches this, loads are counted in vectors, one value after the other.
+const LEVELS: u64 = 16;
+/// Bins whose loads are counted before the next ones are looked at: they stay in the first-level cache.
+const BLOCK: usize = 4096;
+
+/// Calls `add` with every load up to `max`, the largest, and the bins that have it; with larger ones than 255 for each
+/// bin.
+#[inline(always)]
+fn count<T: Load>(cells: &[Cell<T>], max: u64, mut add: impl FnMut(u64, u64)) {
+    let mut counts = [0; 256];
+    for cells in cells.chunks(BLOCK) {
+        if max < LEVELS {
+            for (level, count) in counts[..=max as usize].iter_mut().enumerate() {
+                *count += equal_to(cells, level as u32);
+            }
+            continue;
+        }
+        for &[load, _] in cells {
+            let load: u32 = load.into();
+            match counts.get_mut(load as usize) {
+                Some(count) => *count += 1,
+                None => add(load.into(), 1),
+            }
         }
     }
-    for (load, &count) in low.iter().enumerate() {
-        histogram.add(load as u64, count);
+    for (load, &count) in (0..=max).zip(&counts) {
+        add(load, count);
     }
+}
+
+/// Bins with this load.
+#[inline(always)]
+fn equal_to<T: Load>(cells: &[Cell<T>], load: u32) -> u64 {
+    let load = T::wide(load);
+    let count =
+        |cells: &[Cell<T>]| cells.iter().fold(T::NONE, |sum, &cell| T::count(sum, T::with_joined(cell) == load));
+    cells.chunks(STRETCH).map(|cells| count(cells).into()).sum()
 }

@@ -92,10 +92,11 @@ fn attempt<T: Load>(
     loads: &mut [u32],
 ) -> Option<Tally> {
     match thrower.lanes().kind() {
-        // SAFETY (both): a `Lanes` of this kind exists only where the instructions were detected.
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Lanes` of this kind exists only where the instructions were detected.
         Kind::Avx2 => unsafe { attempt_avx2(stretch, thrower, cells, loads) },
         #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
         Kind::Avx512 => unsafe { attempt_avx512(stretch, thrower, cells, loads) },
         _ => attempt_here(stretch, thrower, cells, loads),
     }

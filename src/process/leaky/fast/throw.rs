@@ -232,9 +232,9 @@ fn expand_pairs<const M: usize, const PAIRS: usize>(packing: &Packing, words: &[
     };
     // Two loops: for a power of two nothing is ever rejected.
     if threshold == 0 {
-        each(false)
+        each(false);
     } else {
-        each(true)
+        each(true);
     }
     below >> 63 == 1
 }
