@@ -112,7 +112,7 @@ pub(super) fn finish<T: Load>(
                 let empty = cells.len() as u64 - end.occupied;
                 histogram.add(0, empty);
                 count(cells, end.max, |load, bins| {
-                    histogram.add(load + 1, if load == 0 { bins - empty } else { bins })
+                    histogram.add(load + 1, if load == 0 { bins - empty } else { bins });
                 });
             }
         }
