@@ -45,7 +45,8 @@ fn compile() -> io::Result<PathBuf> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let mut command = Command::new(&compiler);
     command
-        .args(["-O3", "-march=native", "-mprefer-vector-width=512", "-std=c++17"])
+        .args(["-O3", "-march=native", "-std=c++17"])
+        .args(cfg!(target_arch = "x86_64").then_some("-mprefer-vector-width=512"))
         .arg(source)
         .arg("-o")
         .arg(&program);

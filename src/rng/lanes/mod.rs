@@ -2,15 +2,18 @@
 //!
 //! A **lane set** is one way of computing [`philox4x32`]: plain Rust, AVX2, AVX-512 or NEON. Which ones a machine has
 //! is found at run time. All give the bits of [`philox4x32`]; each is held to published known answers and to
-//! [`philox4x32`] when it is first looked for, and one that fails is never used. That check, rather than the care of
-//! the author, is what protects a machine unlike those the tests have run on.
+//! [`philox4x32`] when it is first looked for, and one that fails is never used.
+//!
+//! # Tested on
+//! AVX2: AMD Zen 3. NEON: an emulated processor (QEMU) only. AVX-512: with its intrinsics replaced by their
+//! definitions only, never on such a processor. Where that should hide an error, the check above is the protection.
 //!
 //! # Order
 //! Words come in natural order: word `j` of a fill is word `j % 4` of block `first + j / 4`.
 //!
 //! # What stays constant
 //! Only the first counter word, the item, varies within a fill. The vector code computes once what depends on the
-//! others alone: all of one half of the first round, and half of what the second takes ([`Constants`]). That saves
+//! others alone: all of one half of the first round, and half of what the second takes (`Constants`). That saves
 //! 10 of 80 operations a block.
 
 #[cfg(target_arch = "x86_64")]
