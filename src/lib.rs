@@ -1,10 +1,55 @@
-//! Monte Carlo engine for balls-into-bins and load-balancing processes: on GPU and CPU, with the same bits.
-
-#![allow(clippy::cast_lossless, reason = "placeholder")]
+//! Monte Carlo engine for balls-into-bins and load-balancing processes: thousands of independent replicas on a GPU, or
+//! on the CPU, with the same bits.
+//!
+//! The heart is the **leaky bins** process ([`process::leaky`]; Berenbrink, Friedetzky, Kling, Mallmann-Trenn, Nagel,
+//! Wastell, PODC 2016): each round about lambda n balls arrive, each samples d of n bins, sees the loads at the start
+//! of the round and joins a least loaded one; then every non-empty bin deletes one ball.
+//!
+//! # Guarantees
+//! * **One law.** A process is defined once, in integer arithmetic, as a function of (seed, replica, round). The plain
+//!   reference, the fast CPU path and every GPU give the same loads and the same tallies, whatever the number of
+//!   threads, the division into blocks or the length of a submission.
+//! * **Exact sampling.** Bin indices are exactly uniform ([`rng::bounded`]), arrival numbers are drawn against 64-bit
+//!   cumulative thresholds ([`rng::thresholds`]); no floating point touches the state.
+//! * **Nothing wrong is printed.** Balls are conserved, or there is no result; a GPU is checked against the reference
+//!   before it is trusted.
+//!
+//! # Map
+//! | module | what |
+//! | --- | --- |
+//! | [`rng`] | the counter layout, Philox, bounded integers, threshold tables |
+//! | [`process`] | the processes: parameters, initial loads, one round |
+//! | [`backend`] | where blocks of replicas run: `reference`, `cpu`, `gpu` |
+//! | [`stats`] | tallies: integers that add |
+//! | [`run`](mod@run) | the specification, its blocks, the loop over them |
+//! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
+//! | [`cli`] | the command, its [exit codes](cli::exit) |
+//! | [`number`] | numbers as people write them |
+//!
+//! # Example
+//! ```
+//! use leakybins::backend::{Control, Host};
+//! use leakybins::process::{Measure, ProcessSpec, leaky};
+//! use leakybins::run::{Schedule, Spec, run};
+//!
+//! let spec = Spec {
+//!     process: ProcessSpec::Leaky(leaky::Parameters { n: 64, lambda: 0.75, d: 2, ..Default::default() }),
+//!     seed: 1,
+//!     replicas: 100,
+//!     schedule: Schedule { rounds: 300, burn_in: 100, every: 10, loads_every: 1, measure: Measure::Post },
+//! };
+//! let outcome = run(&spec, Box::new(Host::cpu()), &Control::default(), None, &mut |_| ())?;
+//! assert_eq!(outcome.tally.samples(), 100 * 20);
+//! let mean_load = outcome.tally.load_per_bin.mean().expect("there are samples");
+//! assert!((mean_load - 0.43).abs() < 0.02); // 0.429 in the limit of many bins
+//! # Ok::<(), leakybins::run::RunError>(())
+//! ```
 
 pub mod backend;
+pub mod cli;
 pub mod number;
 pub mod process;
+pub mod report;
 pub mod rng;
 pub mod run;
 pub mod stats;

@@ -1,6 +1,6 @@
 //! The CPU: threads over replicas, with the plain or the fast runner.
 
-use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation};
+use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation, memory};
 use crate::process::{Reference, Runner};
 use crate::stats::Tally;
 use rayon::prelude::*;
@@ -71,6 +71,18 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Refuses a block that the machine has no room for.
+fn require_memory(job: &Job<'_>, replicas: u64) -> Result<(), BackendError> {
+    // A worker's loads and its runner's scratch of at most two words a bin; kept loads, and their copy for the dump.
+    const WORKER_BYTES: u64 = 12;
+    const KEPT_BYTES: u64 = 8;
+    let bins = u64::from(job.process.bins());
+    let workers = replicas.min(rayon::current_num_threads() as u64);
+    let kept = if job.keep_loads { replicas * KEPT_BYTES } else { 0 };
+    let what = format!("running {workers} x {bins} bins at once");
+    memory::require(what, bins * (workers * WORKER_BYTES + kept), "use fewer bins, fewer --threads or no --dump-loads")
+}
+
 impl Backend for Host {
     fn name(&self) -> &'static str {
         if self.fast { "cpu" } else { "reference" }
@@ -78,6 +90,7 @@ impl Backend for Host {
 
     fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
         let bins = job.process.bins() as usize;
+        require_memory(job, block.end - block.start)?;
         let fresh = || Worker::new(job, self.fast);
         let add = |mut a: Tally, b: Tally| {
             a.merge(&b);

@@ -1,6 +1,8 @@
 //! Where blocks of replicas are computed. Every backend gives the same bits.
 
+pub mod gpu;
 mod host;
+mod memory;
 mod select;
 
 pub use host::Host;

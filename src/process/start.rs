@@ -95,8 +95,13 @@ impl Start {
             Start::OneBin(h) => Initial::OneBin(*h),
             Start::Random(h) => Initial::Random(*h),
             Start::File(path) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|e| fail(format!("cannot be read ({e})"), "give the path of a readable text file"))?;
+                let remedy = "give the path of a readable text file";
+                let unreadable = |e: std::io::Error| fail(format!("cannot be read ({e})"), remedy);
+                // A pipe would give its loads once, but a specification means the same whenever it is built.
+                if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+                    return Err(fail("is not a regular file".to_owned(), remedy));
+                }
+                let text = std::fs::read_to_string(path).map_err(unreadable)?;
                 let loads = text
                     .split(|c: char| c.is_whitespace() || c == ',')
                     .filter(|word| !word.is_empty())

@@ -15,7 +15,7 @@ pub struct Schedule {
     pub rounds: u64,
     /// Rounds before the first that may be sampled.
     pub burn_in: u64,
-    /// Every how manieth round after the burn-in is sampled: rounds burn_in + every, burn_in + 2 every, ..
+    /// Every how manieth round after the burn-in is sampled: `burn_in + every`, `burn_in + 2 every`, ..
     pub every: u64,
     /// Every how manieth sampled round adds its full load histogram; 0: none does.
     pub loads_every: u64,

@@ -51,7 +51,7 @@ pub struct Parameters {
     /// Law of the number of arrivals
     #[arg(long, value_enum, default_value_t)]
     pub arrivals: Arrivals,
-    /// Initial loads: empty, each:H, one-bin:H, random:H or file:PATH
+    /// Initial loads: `empty`, `each:H`, `one-bin:H`, `random:H` or `file:PATH`
     #[arg(long, default_value_t)]
     pub start: Start,
 }

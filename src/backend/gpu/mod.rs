@@ -1,0 +1,5 @@
+//! The GPU, through wgpu.
+
+mod device;
+
+pub use device::{AdapterKind, AdapterSummary, adapters};

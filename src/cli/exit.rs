@@ -1,0 +1,120 @@
+//! Exit codes, the same for every command.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | done |
+//! | 1 | unexpected failure, such as a full disk |
+//! | 2 | usage: a flag, parameter, file or memory need that is refused; nothing was run |
+//! | 4 | no suitable adapter, or the device failed or was lost |
+//! | 5 | data integrity: balls were not conserved |
+//! | 6 | self-check failed: a device or the CPU path differs from the definition |
+//! | 130 | interrupted by a signal; no result |
+
+use crate::backend::BackendError;
+use crate::process::ParameterError;
+use crate::run::{RunError, SpecError};
+use std::process::ExitCode;
+
+/// The table above as `--help` shows it.
+pub(super) const HELP: &str = "\
+Exit codes:
+  0    done
+  1    unexpected failure, such as a full disk
+  2    usage: a flag, parameter, file or memory need that is refused
+  4    no suitable adapter, or the device failed or was lost
+  5    data integrity: balls were not conserved
+  6    self-check failed: a backend differs from the definition
+  130  interrupted by a signal; no result";
+
+/// How a command ended. The discriminant is the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// Unexpected failure.
+    Failure = 1,
+    /// Usage, or refused parameters.
+    Usage = 2,
+    /// No suitable adapter, or the device failed or was lost.
+    NoDevice = 4,
+    /// Balls were not conserved.
+    Integrity = 5,
+    /// A backend differs from the definition.
+    SelfCheck = 6,
+    /// Interrupted by a signal.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// A request that the command line itself refuses.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Refused(pub(super) String);
+
+/// Says on standard error what went wrong, and gives the exit code for it.
+pub fn explain(error: &anyhow::Error) -> Exit {
+    super::say(&format!("error: {error:#}"));
+    classify(error)
+}
+
+fn classify(error: &anyhow::Error) -> Exit {
+    if let Some(error) = error.downcast_ref::<RunError>() {
+        return match error {
+            RunError::Spec(_) | RunError::Parameter(_) => Exit::Usage,
+            RunError::Backend(e) => of_backend(e),
+            RunError::Loads(_) => Exit::Failure,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<BackendError>() {
+        return of_backend(error);
+    }
+    if error.is::<Refused>() || error.is::<SpecError>() || error.is::<ParameterError>() {
+        return Exit::Usage;
+    }
+    Exit::Failure
+}
+
+fn of_backend(error: &BackendError) -> Exit {
+    match error {
+        BackendError::Cancelled => Exit::Interrupted,
+        BackendError::Conservation { .. } => Exit::Integrity,
+        BackendError::Memory { .. } => Exit::Usage,
+        BackendError::SelfCheck(_) => Exit::SelfCheck,
+        BackendError::NoAdapter(_) | BackendError::Device(_) | BackendError::Lost(_) => Exit::NoDevice,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_its_code() {
+        let lost = || BackendError::Lost("x".into());
+        let integrity = BackendError::Conservation { first: 0, end: 1, initial: 0, arrived: 1, departed: 0, left: 0 };
+        let memory = BackendError::Memory { what: "x".into(), needed: 2, available: 1, remedy: "y" };
+        for (error, exit) in [
+            (anyhow::anyhow!("x"), Exit::Failure),
+            (Refused("x".into()).into(), Exit::Usage),
+            (SpecError::Replicas(0).into(), Exit::Usage),
+            (RunError::from(SpecError::Replicas(0)).into(), Exit::Usage),
+            (RunError::from(std::io::Error::other("x")).into(), Exit::Failure),
+            (BackendError::NoAdapter("x".into()).into(), Exit::NoDevice),
+            (BackendError::Device("x".into()).into(), Exit::NoDevice),
+            (lost().into(), Exit::NoDevice),
+            (anyhow::Error::from(RunError::from(lost())).context("y"), Exit::NoDevice),
+            (RunError::from(integrity).into(), Exit::Integrity),
+            (RunError::from(memory).into(), Exit::Usage),
+            (RunError::from(BackendError::SelfCheck("x".into())).into(), Exit::SelfCheck),
+            (RunError::from(BackendError::Cancelled).into(), Exit::Interrupted),
+        ] {
+            assert_eq!(classify(&error), exit, "{error:?}");
+        }
+    }
+}

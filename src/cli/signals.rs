@@ -1,0 +1,45 @@
+//! What Ctrl-C, SIGTERM and SIGHUP do.
+
+use super::exit::Exit;
+use super::say;
+use crate::backend::Control;
+use anyhow::Context;
+use std::sync::Arc;
+
+/// A control that the first signal cancels; the second ends the process.
+pub(super) fn interruptible() -> anyhow::Result<Arc<Control>> {
+    let control = Arc::new(Control::default());
+    let handle = Arc::clone(&control);
+    let install = || {
+        ctrlc::set_handler(move || {
+            if handle.is_cancelled() {
+                say("error: stopped at once by a second signal; no result");
+                std::process::exit(Exit::Interrupted as i32);
+            }
+            handle.cancel();
+        })
+        .context("signals cannot be handled")
+    };
+    keep_hangup_ignored(install)?;
+    Ok(control)
+}
+
+/// `install` handles SIGHUP, too. Under `nohup` it is ignored, and has to be after that.
+#[cfg(unix)]
+fn keep_hangup_ignored(install: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+    let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed, SIGHUP is only ignored.
+    let before = unsafe { sigaction(Signal::SIGHUP, &ignore) }.context("signals cannot be handled")?;
+    install()?;
+    if matches!(before.handler(), SigHandler::SigIgn) {
+        // SAFETY: as above.
+        unsafe { sigaction(Signal::SIGHUP, &ignore) }.context("signals cannot be handled")?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn keep_hangup_ignored(install: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    install()
+}

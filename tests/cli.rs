@@ -1,0 +1,484 @@
+//! The command as its users meet it: real processes, files, pipes and signals.
+
+use assert_cmd::Command;
+use clap::CommandFactory;
+use leakybins::backend::{Control, Host};
+use leakybins::process::ProcessSpec;
+use leakybins::process::leaky::Parameters;
+use leakybins::run::{Schedule, Spec};
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_leakybins");
+/// A run of a few milliseconds on the CPU.
+const TINY: &str = "run leaky --backend cpu --n 8 --lambda 0.5 --replicas 3 --rounds 20 --burn-in 5 --every 3 --seed 7";
+
+fn leakybins(arguments: &str) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments.split_whitespace());
+    command
+}
+
+/// Standard output of a command that succeeds.
+fn output(arguments: &str) -> String {
+    let output = leakybins(arguments).assert().success().get_output().stdout.clone();
+    String::from_utf8(output).expect("results are UTF-8")
+}
+
+/// Names of the files in a folder.
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").file_name());
+    let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The JSON result without the line that may differ between two runs.
+fn without_elapsed(json: &str) -> String {
+    let lines = json.lines().filter(|line| !line.starts_with("  \"elapsed_s\": "));
+    lines.map(|line| line.to_owned() + "\n").collect()
+}
+
+#[test]
+fn the_flags_are_consistent() {
+    leakybins::cli::Cli::command().debug_assert();
+}
+
+#[test]
+fn json_is_pinned() {
+    let json = output(&format!("{TINY} --format json"));
+    assert_eq!(json.lines().filter(|line| line.contains("elapsed_s")).count(), 1);
+    let pinned = include_str!("cli/tiny.json").replace("VERSION", env!("CARGO_PKG_VERSION"));
+    assert_eq!(without_elapsed(&json), pinned);
+    let value: Value = serde_json::from_str(&json).expect("valid JSON");
+    assert!(value["elapsed_s"].as_f64().is_some_and(|s| s >= 0.0));
+}
+
+#[test]
+fn json_is_the_same_from_every_cpu_backend_and_any_number_of_threads() {
+    let run = |backend: &str, threads: u32| {
+        let json = output(&format!(
+            "run leaky --n 100 --d 3 --arrivals poisson --start random:500 --replicas 20 --rounds 60 --measure pre \
+             --loads-every 2 --seed 3 --format json --backend {backend} --threads {threads}"
+        ));
+        let mut value: Value = serde_json::from_str(&json).expect("valid JSON");
+        assert_eq!(value["backend"], backend);
+        let object = value.as_object_mut().expect("an object");
+        assert!(object.remove("elapsed_s").is_some() && object.remove("backend").is_some());
+        value
+    };
+    let reference = run("reference", 1);
+    assert_eq!(run("cpu", 1), reference);
+    assert_eq!(run("cpu", 3), reference);
+}
+
+#[test]
+fn large_integers_and_floats_survive_json() {
+    let json =
+        output("run leaky --n 4 --lambda 1-1e-16 --replicas 1 --rounds 4 --seed 18446744073709551615 --format json");
+    assert!(json.contains("\"seed\": 18446744073709551615,"), "{json}");
+    assert!(json.contains("\"lambda\": 0.9999999999999999,"), "{json}");
+}
+
+#[test]
+fn csv_is_one_tidy_table() {
+    let text = output(&format!("{TINY} --format csv"));
+    let mut table = csv::Reader::from_reader(text.as_bytes());
+    assert_eq!(
+        table.headers().expect("a header"),
+        ["observable", "value", "count", "fraction", "exceedance"].as_slice()
+    );
+    let rows: Vec<(String, u64, u64, f64, f64)> = table.deserialize().map(|row| row.expect("a row")).collect();
+    let json: Value = serde_json::from_str(&output(&format!("{TINY} --format json"))).expect("valid JSON");
+    for observable in ["max_load", "load_per_bin"] {
+        let rows: Vec<_> = rows.iter().filter(|row| row.0 == observable).collect();
+        let total: u64 = rows.iter().map(|row| row.2).sum();
+        assert_eq!(total, if observable == "max_load" { 15 } else { 15 * 8 });
+        let mut at_least = total;
+        for &&(_, value, count, fraction, exceedance) in &rows {
+            assert_eq!(json["observables"][observable]["histogram"][value.to_string()], count);
+            assert_eq!((fraction, exceedance), (count as f64 / total as f64, at_least as f64 / total as f64));
+            at_least -= count;
+        }
+        assert_eq!(at_least, 0);
+    }
+}
+
+#[test]
+fn the_table_says_everything_in_eighty_columns() {
+    let table = output(TINY);
+    for text in [
+        "n 8, lambda 0.5, d 2, arrivals binomial, start empty",
+        "replicas 3, rounds 20, burn-in 5, every 3, loads-every 1",
+        "seed        7",
+        "15 rounds, 5 a replica",
+        "balls/s",
+        "backend     cpu",
+        "stream 1",
+        "P(M >= k)",
+        "P(L >= k)",
+        "independent evidence is 3 replicas",
+    ] {
+        assert!(table.contains(text), "{text} is missing in\n{table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
+#[test]
+fn long_histograms_are_grouped_with_a_note() {
+    let table =
+        output("run leaky --n 5000 --start file:tests/cli/steps.txt --replicas 1 --rounds 1 --backend cpu --seed 1");
+    assert!(table.contains("levels seen are grouped"), "{table}");
+    assert!(table.lines().count() < 80 && table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
+#[test]
+fn a_load_law_that_was_not_asked_for_is_said_to_be_missing() {
+    assert!(output(&format!("{TINY} --loads-every 0")).contains("not recorded"));
+    let json: Value =
+        serde_json::from_str(&output(&format!("{TINY} --loads-every 0 --format json"))).expect("valid JSON");
+    assert_eq!(json["observables"]["load_per_bin"], serde_json::json!({"mean": null, "histogram": {}}));
+}
+
+#[test]
+fn a_fresh_seed_is_shown_and_gives_the_result_again() {
+    const RUN: &str = "run leaky --backend cpu --n 50 --replicas 2 --rounds 30 --format json --quiet";
+    let fresh = leakybins(RUN).assert().success().stderr(contains("seed: ")).get_output().stdout.clone();
+    let fresh = String::from_utf8(fresh).expect("UTF-8");
+    let seed = serde_json::from_str::<Value>(&fresh).expect("valid JSON")["seed"].as_u64().expect("a seed");
+    let again = output(&format!("{RUN} --seed {seed}"));
+    assert_eq!(without_elapsed(&again), without_elapsed(&fresh));
+    assert_ne!(without_elapsed(&output(RUN)), without_elapsed(&fresh), "two fresh seeds are the same");
+}
+
+#[test]
+fn standard_error_names_the_backend_unless_quiet() {
+    leakybins(TINY)
+        .assert()
+        .success()
+        .stderr(predicate::str::is_match("^backend: cpu, [0-9]+ threads\n$").expect("valid"));
+    leakybins(&format!("{TINY} --quiet")).assert().success().stderr("");
+}
+
+#[test]
+fn questionable_parameters_are_warned_about() {
+    leakybins("run leaky --lambda 1 --n 8 --replicas 1 --rounds 9 --seed 1 --quiet")
+        .assert()
+        .success()
+        .stderr(contains("warning: lambda = 1").and(predicate::function(|text: &str| text.lines().count() == 1)));
+}
+
+#[test]
+fn bad_input_is_refused_with_reason_and_remedy() {
+    for (arguments, message) in [
+        ("--n 0", "n = 0 is not allowed (there must be a bin); use n >= 1"),
+        ("--n 2^31+1", "'2^31+1' is not a power of whole numbers"),
+        ("--n 2^32", "n = 4294967296 is not allowed"),
+        ("--n 1e20", "write a whole number such as"),
+        ("--lambda NaN", "lambda = NaN is not allowed"),
+        ("--lambda -0.1", "lambda = -0.1 is not allowed"),
+        ("--lambda 1.5", "use 0 <= lambda < 1"),
+        ("--lambda lots", "'lots' is not a rate; write a number such as"),
+        ("-d 0", "d = 0 is not allowed (a ball must sample a bin); use 1 <= d <= 256"),
+        ("-d 257", "d = 257 is not allowed"),
+        ("--start full", "'full' is not an initial state; use empty"),
+        ("--start each:2^32", "balls are too many"),
+        ("--replicas 0", "replicas = 0 is not allowed"),
+        ("--replicas 2^33", "use 1 <= replicas <= 2^32"),
+        ("--rounds 0", "rounds = 0 is not allowed"),
+        ("--rounds 2^49", "use 1 <= rounds <= 2^48"),
+        ("--rounds 10 --burn-in 10", "burn-in = 10 leaves nothing of 10 rounds"),
+        ("--every 0", "every = 0 samples none"),
+        ("--rounds 10 --burn-in 4 --every 7", "every = 7 samples none of the 6 rounds"),
+        ("--seed -1", "unexpected argument '-1'"),
+        ("--seed 2^64", "exceeds 2^64 - 1"),
+        ("--threads 0", "1..=4096"),
+        ("--submit-ms 0", "1..=10000"),
+        ("--backend tpu", "possible values: auto, gpu, cpu, reference"),
+        ("--format xml", "possible values: table, json, csv"),
+        ("--output -", "name a file, or leave the option out"),
+        ("--dump-loads -", "name a file, or leave the option out"),
+        ("--no-such-flag", "unexpected argument"),
+        ("--backend cpu --gpu 0", "the CPU was asked for; leave out one or the other"),
+        ("--backend reference --allow-software", "the CPU was asked for"),
+        ("--n 5 --n 6", "cannot be used multiple times"),
+    ] {
+        leakybins(&format!("run leaky {arguments}")).assert().code(2).stdout("").stderr(contains(message));
+    }
+    leakybins("run").assert().code(2);
+    leakybins("run sieve").assert().code(2).stderr(contains("unrecognized subcommand 'sieve'"));
+}
+
+#[test]
+fn bad_load_files_are_refused() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    for (content, message) in [
+        (&b"1 2 3"[..], "holds 3 loads for 4 bins; write exactly one load for each bin, or change --n"),
+        (b"1, 2, x, 4", "'x' is not a load; write integers from 0 to 2^31"),
+        (b"1 2 3 -4", "'-4' is not a load"),
+        (b"1 2 3 2147483649", "'2147483649' is not a load"),
+        (b"\xff\xfe 1 2 3", "cannot be read"),
+    ] {
+        let path = folder.path().join("loads.txt");
+        fs::write(&path, content).expect("a file");
+        leakybins("run leaky --n 4 --start")
+            .arg(format!("file:{}", path.display()))
+            .assert()
+            .code(2)
+            .stderr(contains(message));
+    }
+    for (path, message) in [("nowhere.txt", "cannot be read ("), (".", "is not a regular file")] {
+        let path = format!("file:{}", folder.path().join(path).display());
+        leakybins("run leaky --n 4 --start").arg(path).assert().code(2).stdout("").stderr(contains(message));
+    }
+}
+
+#[test]
+fn a_result_file_holds_what_standard_output_would() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("result.csv");
+    fs::write(&path, "an older result").expect("a file");
+    leakybins(&format!("{TINY} --format csv -o result.csv")).current_dir(folder.path()).assert().success().stdout("");
+    assert_eq!(fs::read_to_string(&path).expect("the result"), output(&format!("{TINY} --format csv")));
+    assert_eq!(files(folder.path()), ["result.csv"]);
+}
+
+#[test]
+fn unwritable_files_are_refused_before_the_run() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let good = folder.path().join("good");
+    for option in ["--output", "--dump-loads"] {
+        for bad in ["nowhere/result", ""] {
+            let other = if option == "--output" { "--dump-loads" } else { "--output" };
+            let mut command = leakybins("run leaky --rounds 1e12 --seed 1");
+            command.arg(option).arg(folder.path().join(bad)).arg(other).arg(&good);
+            command
+                .assert()
+                .code(2)
+                .stdout("")
+                .stderr(contains("cannot be written").and(contains("writable directory")));
+        }
+    }
+    leakybins("run leaky --output x --dump-loads x").assert().code(2).stderr(contains("name the same file"));
+    assert!(files(folder.path()).is_empty());
+}
+
+#[test]
+fn dumped_loads_are_those_of_a_library_run() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("loads");
+    leakybins("run leaky --backend cpu --n 1000 --d 1 --replicas 7 --rounds 30 --seed 5 --dump-loads")
+        .arg(&path)
+        .assert()
+        .success();
+    let schedule = Schedule { rounds: 30, burn_in: 15, every: 10, loads_every: 1, measure: Default::default() };
+    let process = ProcessSpec::Leaky(Parameters { n: 1000, d: 1, ..Parameters::default() });
+    let spec = Spec { process, seed: 5, replicas: 7, schedule };
+    let mut bytes = Vec::new();
+    leakybins::run::run(&spec, Box::new(Host::reference()), &Control::default(), Some(&mut bytes), &mut |_| {})
+        .expect("a valid run");
+    assert_eq!(bytes.len(), 4 * 7 * 1000);
+    assert!(fs::read(&path).expect("the loads") == bytes);
+    assert_eq!(files(folder.path()), ["loads"]);
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    assert!(output("--help").contains("130  interrupted by a signal"));
+    assert!(output("run --help").contains("leakybins run leaky --format csv --seed 1 | head"));
+    let flags = output("run leaky --help");
+    for flag in ["--n <N>", "--lambda", "--replicas", "--dump-loads", "[default: 0.95]"] {
+        assert!(flags.contains(flag), "{flag} is missing in\n{flags}");
+    }
+}
+
+/// The examples of `run --help` are accepted, up to the point where they would begin to work.
+#[test]
+fn the_examples_of_the_help_parse() {
+    let help = output("run --help");
+    let examples: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  leakybins ")).collect();
+    assert!(examples.len() >= 5);
+    for example in examples {
+        let words = example.split('|').next().unwrap_or_default().split_whitespace();
+        let parsed = leakybins::cli::Cli::command().try_get_matches_from([PROGRAM].into_iter().chain(words));
+        assert!(parsed.is_ok(), "{example}");
+    }
+}
+
+#[test]
+fn devices_and_doctor_speak_json() {
+    let devices: Value = serde_json::from_str(&output("devices --format json")).expect("valid JSON");
+    for device in devices.as_array().expect("a list") {
+        assert!(device["name"].is_string() && device["index"].is_u64());
+    }
+    leakybins("devices").assert().success();
+
+    let doctor = leakybins("doctor --format json").assert();
+    let doctor = doctor.get_output();
+    let diagnosis: Value = serde_json::from_slice(&doctor.stdout).expect("valid JSON");
+    let works = diagnosis["gpu_works"].as_bool().expect("a verdict");
+    assert_eq!(doctor.status.code(), Some(if works { 0 } else { 4 }));
+    let checks = diagnosis["checks"].as_array().expect("a list");
+    assert!(checks.iter().all(|check| (check["status"] == "ok") == check["remedy"].is_null()), "{checks:?}");
+    assert!(checks.iter().any(|check| check["name"] == "CPU self-check" && check["status"] == "ok"), "{checks:?}");
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_no_cpu_run() {
+    leakybins("run leaky --backend gpu --gpu no-such-adapter --seed 1").assert().code(4).stdout("");
+}
+
+#[cfg(unix)]
+mod unix {
+    use super::*;
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::{Child, ChildStderr, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    /// Much more work than any test waits for.
+    const ENDLESS: &str = "run leaky --backend cpu --n 1000 --replicas 1e6 --rounds 1e6 --seed 1";
+
+    fn spawn(arguments: &str) -> Child {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
+        command.spawn().expect("the program starts")
+    }
+
+    /// Waits for the backend line, which comes after the signal handler.
+    fn await_start(child: &mut Child) -> BufReader<ChildStderr> {
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("a line");
+        assert!(line.starts_with("backend: "), "{line}");
+        stderr
+    }
+
+    fn signal(child: &Child, name: &str) {
+        let status = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill runs");
+        assert!(status.success());
+    }
+
+    /// Exit code of a child that must end soon; it is killed where it does not.
+    fn end(child: &mut Child) -> Option<i32> {
+        let patience = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < patience {
+            if let Some(status) = child.try_wait().expect("a child of ours") {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child.kill().expect("a child of ours");
+        panic!("the program did not end");
+    }
+
+    fn rest(mut reader: impl Read) -> String {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).expect("UTF-8");
+        text
+    }
+
+    #[test]
+    fn a_signal_stops_a_run_without_a_result() {
+        for name in ["INT", "TERM"] {
+            let folder = tempfile::tempdir().expect("a temporary directory");
+            let [result, loads] = ["result", "loads"].map(|name| folder.path().join(name).display().to_string());
+            let mut child = spawn(&format!("{ENDLESS} -o {result} --dump-loads {loads}"));
+            let stderr = await_start(&mut child);
+            signal(&child, name);
+            assert_eq!(end(&mut child), Some(130));
+            let said = rest(stderr);
+            assert!(said.starts_with("error: stopped after ") && said.contains("no result"), "{said}");
+            assert!(files(folder.path()).is_empty(), "{:?}", files(folder.path()));
+        }
+    }
+
+    #[test]
+    fn a_hangup_is_ignored_under_nohup() {
+        let script = format!("trap '' HUP; exec {PROGRAM} {ENDLESS}");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a shell");
+        let stderr = await_start(&mut child);
+        signal(&child, "HUP");
+        std::thread::sleep(Duration::from_millis(100));
+        signal(&child, "TERM");
+        assert_eq!(end(&mut child), Some(130));
+        let said = rest(stderr);
+        assert!(said.starts_with("error: stopped after "), "the hangup was the first signal, not ignored: {said}");
+    }
+
+    #[test]
+    fn a_second_signal_stops_at_once() {
+        // Placing the initial balls takes seconds and does not look at the control.
+        let mut child =
+            spawn("run leaky --backend reference --n 64 --start random:2^31 --replicas 1 --rounds 1 --seed 1");
+        let stderr = await_start(&mut child);
+        signal(&child, "INT");
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(child.try_wait().expect("a child of ours").is_none(), "the first signal waits for the work at hand");
+        signal(&child, "TERM");
+        assert_eq!(end(&mut child), Some(130));
+        assert_eq!(rest(stderr), "error: stopped at once by a second signal; no result\n");
+        assert_eq!(rest(child.stdout.take().expect("a pipe")), "");
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_error() {
+        for format in ["table", "json", "csv"] {
+            let mut child = spawn(&format!("{TINY} --format {format}"));
+            drop(child.stdout.take());
+            let stderr = child.stderr.take().expect("a pipe");
+            assert_eq!(end(&mut child), Some(0));
+            assert!(rest(stderr).starts_with("backend: "));
+        }
+    }
+
+    #[test]
+    fn closed_standard_error_does_not_stop_a_run() {
+        let mut child = spawn(&format!("{TINY} --format csv"));
+        drop(child.stderr.take());
+        assert_eq!(end(&mut child), Some(0));
+        assert_eq!(rest(child.stdout.take().expect("a pipe")), output(&format!("{TINY} --format csv")));
+    }
+
+    #[test]
+    fn links_and_devices_are_written_through() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let [target, link] = ["target", "link"].map(|name| folder.path().join(name));
+        fs::write(&target, "old").expect("a file");
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        leakybins(&format!("{TINY} --format csv -o")).arg(&link).assert().success();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&target).expect("the result"), output(&format!("{TINY} --format csv")));
+        leakybins(&format!("{TINY} -o /dev/null")).assert().success();
+        assert!(!Path::new("/dev/null").is_file());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_an_unexpected_failure() {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let mut command = Command::new(PROGRAM);
+        command.args(TINY.split_whitespace()).stdout(full).stderr(Stdio::piped());
+        let output = command.output().expect("the program runs");
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("the result could not be written"), "{said}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_run_that_does_not_fit_the_memory_is_refused_with_numbers() {
+        let script = format!("ulimit -v 4000000; exec {PROGRAM} run leaky --backend cpu --n 2^30 --threads 1 --seed 1");
+        let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
+        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(2), true), "{said}");
+        assert!(
+            said.contains("1073741824 bins at once needs") && said.contains("MiB are available; use fewer"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,145 @@
+"""Writes stream.txt: an implementation of the leaky bins' stream apart from the Rust one, in plain Python integers.
+
+It follows the documentation of src/rng/mod.rs, src/rng/bounded.rs and src/process/leaky/mod.rs, with arrival thresholds
+from exact rational arithmetic. Each line: n, d, law, bits of lambda, start, seed, replica, first round, rounds,
+balls arrived, balls departed, FNV-1a hash of the final loads.
+"""
+
+import struct
+from bisect import bisect_right
+from fractions import Fraction
+
+MASK = 0xFFFFFFFF
+ARRIVALS, CHOICES, START = 1, 2, 3
+
+
+def philox(counter, key):
+    a, b, c, d = counter
+    k0, k1 = key
+    for _ in range(10):
+        p, q = a * 0xD2511F53, c * 0xCD9E8D57
+        a, b, c, d = (q >> 32) ^ b ^ k0, q & MASK, (p >> 32) ^ d ^ k1, p & MASK
+        k0, k1 = (k0 + 0x9E3779B9) & MASK, (k1 + 0xBB67AE85) & MASK
+    return a, b, c, d
+
+
+class Draws:
+    def __init__(self, seed, replica, round_):
+        self.key, self.replica, self.round = (seed & MASK, seed >> 32), replica, round_
+
+    def block(self, domain, attempt, item):
+        last = domain | attempt << 8 | (self.round >> 32) << 16
+        return philox((item, self.round & MASK, self.replica, last), self.key)
+
+
+def acceptable(n, m):
+    return n**m <= 2**32 and 2**32 % n**m <= 2**24
+
+
+def packing(n, d):
+    """(indices a word, balls a word, words a ball)"""
+    for balls in (4, 3, 2, 1):
+        if acceptable(n, balls * d):
+            return balls * d, balls, 1
+    m = max([m for m in range(1, d) if acceptable(n, m)], default=1)
+    words = -(-d // m)
+    return m, 1, words if words <= 2 else -(-words // 4) * 4
+
+
+def word(draws, domain, n, m, index):
+    limit = 2**32 % n**m
+    w = draws.block(domain, 0, index // 4)[index % 4]
+    attempt = 1
+    while (w * n**m) % 2**32 < limit:
+        for w in draws.block(domain, attempt, index):
+            if (w * n**m) % 2**32 >= limit:
+                break
+        attempt += 1
+    return w
+
+
+def indices(draws, domain, n, d, ball):
+    m, balls, words = packing(n, d)
+    out = []
+    first = ball // balls * words
+    for index in range(first, first + words):
+        w = word(draws, domain, n, m, index)
+        for _ in range(m):
+            wide = w * n
+            out.append(wide >> 32)
+            w = wide & MASK
+    skip = ball % balls * d
+    return out[skip : skip + d]
+
+
+def thresholds(law, n, lam):
+    """(first value, cumulative thresholds in units of 2^-64)"""
+    p = Fraction(lam)
+    if law == "fixed":
+        floor = int(p * n)
+        rest = p * n - floor
+        return floor, [] if rest == 0 else [round((1 - rest) * 2**64)]
+    if law == "binomial":
+        weights = [Fraction(1)]
+        for k in range(n):
+            weights.append(weights[-1] * (n - k) / (k + 1) * p / (1 - p))
+    else:
+        weights = [Fraction(1)]
+        for k in range(int(4 * n * lam) + 80):
+            weights.append(weights[-1] * p * n / (k + 1))
+    total, cumulative, scaled = sum(weights), Fraction(0), []
+    for w in weights:
+        cumulative += w
+        scaled.append(round(cumulative / total * 2**64))
+    first = next(k for k, t in enumerate(scaled) if t > 0)
+    return first, [t for t in scaled[first:] if t < 2**64]
+
+
+def run(n, d, law, lam, start, seed, replica, first_round, rounds):
+    least, table = thresholds(law, n, lam)
+    loads = [0] * n
+    for ball in range(start):
+        (bin_,) = indices(Draws(seed, replica, 0), START, n, 1, ball)
+        loads[bin_] += 1
+    arrived = departed = 0
+    for t in range(first_round, first_round + rounds):
+        draws = Draws(seed, replica, t)
+        low, high, _, _ = draws.block(ARRIVALS, 0, 0)
+        balls = least + bisect_right(table, high << 32 | low)
+        joined = [0] * n
+        for ball in range(balls):
+            joined[min(indices(draws, CHOICES, n, d, ball), key=lambda b: loads[b])] += 1
+        arrived += balls
+        for b in range(n):
+            pre = loads[b] + joined[b]
+            departed += pre > 0
+            loads[b] = max(pre - 1, 0)
+    digest = 0xCBF29CE484222325
+    for load in loads:
+        digest = (digest ^ load) * 0x100000001B3 % 2**64
+    return arrived, departed, digest
+
+
+def main():
+    far = 2**40
+    cases = [
+        (1024, 2, "fixed", 0.95, 2048, 11, 5, far, 6),
+        (1000, 1, "fixed", 0.95, 1500, 2**63 + 12345, 4294967295, far, 6),
+        (1000, 3, "fixed", 0.99, 0, 3, 0, 0, 6),
+        (16000, 2, "fixed", 0.9, 0, 5, 1, 7, 2),
+        (50000, 3, "fixed", 0.5, 10, 5, 2, 2**32 - 1, 2),
+        (100, 2, "binomial", 0.95, 200, 11, 5, far, 8),
+        (60, 1, "poisson", 0.9, 0, 7, 0, 0, 20),
+        (7, 3, "binomial", 0.75, 20, 0, 0, 0, 50),
+        (3, 20, "poisson", 0.5, 0, 1, 2, 3, 50),
+        (1, 2, "poisson", 0.75, 5, 1, 2, 3, 50),
+    ]
+    with open("stream.txt", "w") as out:
+        out.write("# n d law lambda-bits start seed replica first-round rounds arrived departed hash: see make_stream.py\n")
+        for n, d, law, lam, *rest in cases:
+            bits = struct.pack(">d", lam).hex()
+            print(*[n, d, law, bits, *rest, *run(n, d, law, lam, *rest)], file=out)
+
+
+if __name__ == "__main__":
+    main()

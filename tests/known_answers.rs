@@ -1,0 +1,84 @@
+//! Known answers: Philox and the arrival tables, from sources outside this program.
+
+use clap::ValueEnum;
+use leakybins::process::{Process, leaky};
+use leakybins::rng::philox::philox4x32;
+use leakybins::rng::thresholds::Thresholds;
+use leakybins::rng::{Draws, STREAM_VERSION};
+use leakybins::stats::Flow;
+
+fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    text.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_whitespace().collect())
+}
+
+#[test]
+fn philox_gives_the_published_words() {
+    let mut rows = 0;
+    for fields in lines(include_str!("kat/philox4x32.txt")) {
+        let words: Vec<u32> = fields.iter().map(|w| u32::from_str_radix(w, 16).expect("hexadecimal")).collect();
+        let [c0, c1, c2, c3, k0, k1, out @ ..] = words.as_slice() else { panic!("ten words a line: {fields:?}") };
+        assert_eq!(philox4x32([*c0, *c1, *c2, *c3], [*k0, *k1]), out, "{fields:?}");
+        rows += 1;
+    }
+    assert_eq!(rows, 3);
+}
+
+/// Every threshold is the correctly rounded cumulative probability: double-double arithmetic leaves some 30 bits in
+/// hand, so not one unit of 2^-64 may differ.
+#[test]
+fn thresholds_are_the_cumulative_probabilities_to_the_last_bit() {
+    let mut rows = 0;
+    let mut built = None;
+    for fields in lines(include_str!("kat/thresholds.txt")) {
+        let [name, n, lambda, k, expected] = fields.as_slice() else { panic!("five fields a line: {fields:?}") };
+        let n: u32 = n.parse().expect("a number of bins");
+        let rate = f64::from_bits(u64::from_str_radix(lambda, 16).expect("bits of a float"));
+        let key = (name.to_string(), n, rate);
+        if built.as_ref().is_none_or(|(k, _)| *k != key) {
+            let law = match *name {
+                "binomial" => Thresholds::binomial(n, rate),
+                "poisson" => Thresholds::poisson(rate, n),
+                other => panic!("unknown law {other}"),
+            };
+            built = Some((key, law));
+        }
+        let (_, law) = built.as_ref().expect("built above");
+        let k: u32 = k.parse().expect("a value");
+        let threshold = law.as_slice()[(k - law.first()) as usize];
+        assert_eq!(threshold, expected.parse::<u64>().expect("a threshold"), "{fields:?}");
+        rows += 1;
+    }
+    assert_eq!(rows, 193);
+}
+
+/// The leaky bins against an implementation of their stream written apart from this one, in Python. A difference is a
+/// change of the drawn bits and must raise `STREAM_VERSION`.
+#[test]
+fn the_stream_is_the_documented_one() {
+    assert_eq!(STREAM_VERSION, 1, "regenerate kat/stream.txt for the new stream");
+    let mut rows = 0;
+    for fields in lines(include_str!("kat/stream.txt")) {
+        let [n, d, law, lambda, start, numbers @ ..] = fields.as_slice() else { panic!("too few fields: {fields:?}") };
+        let numbers: Vec<u64> = numbers.iter().map(|w| w.parse().expect("a whole number")).collect();
+        let [seed, replica, first, rounds, arrived, departed, digest] = numbers[..] else { panic!("{fields:?}") };
+        let parameters = leaky::Parameters {
+            n: n.parse().expect("bins"),
+            d: d.parse().expect("choices"),
+            lambda: f64::from_bits(u64::from_str_radix(lambda, 16).expect("bits of a float")),
+            arrivals: leaky::Arrivals::from_str(law, false).expect("an arrival law"),
+            start: format!("random:{start}").parse().expect("an initial state"),
+        };
+        let process = leaky::Leaky::new(&parameters).expect("valid parameters");
+        let mut loads = vec![0; process.bins() as usize];
+        process.start(seed, replica as u32, &mut loads);
+        let mut flow = Flow::default();
+        for round in first..first + rounds {
+            flow.add(process.round(&Draws::new(seed, replica as u32, round), &mut loads, None));
+        }
+        let fnv1a = |hash: u64, load: &u32| (hash ^ u64::from(*load)).wrapping_mul(0x100_0000_01B3);
+        let hash = loads.iter().fold(0xCBF2_9CE4_8422_2325, fnv1a);
+        assert_eq!((flow.arrived, flow.departed, hash), (arrived, departed, digest), "{fields:?}");
+        rows += 1;
+    }
+    assert_eq!(rows, 10);
+}

@@ -1,0 +1,217 @@
+//! The simulation against exact values that no simulation produced (`oracles/`).
+//!
+//! Every test uses a fixed seed and independent samples, one a replica. The chance that a test of this file would fail
+//! by bad luck with another seed is below 1e-6 in all: ALPHA is shared out equally over the comparisons, and each prints
+//! its statistic and bound.
+
+#![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
+
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job};
+use leakybins::process::{Measure, Process, leaky};
+use leakybins::run::Schedule;
+use serde_json::Value;
+use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
+
+/// Chance of a false alarm of this whole file.
+const ALPHA: f64 = 1e-6;
+/// Upper bound of the number of comparisons in this file.
+const COMPARISONS: f64 = 400.0;
+
+fn oracles(kind: &str) -> Vec<Value> {
+    let all: Value = serde_json::from_str(include_str!("oracles/leaky.json")).expect("valid JSON");
+    all[kind].as_array().expect("a list of cases").clone()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().expect("a list").iter().map(|v| v.as_f64().expect("a number")).collect()
+}
+
+/// Probabilities of the values 0, 1, .. from their exceedances P(X >= k); the last one is that of the rest.
+fn differences(exceedances: &[f64]) -> Vec<f64> {
+    let next = exceedances.iter().skip(1).copied().chain([0.0]);
+    exceedances.iter().zip(next).map(|(a, b)| a - b).collect()
+}
+
+fn parameters(case: &Value, n: u64, d: u64, arrivals: leaky::Arrivals) -> leaky::Parameters {
+    let lambda = case["lambda"].as_f64().expect("a rate");
+    leaky::Parameters { n, lambda, d, arrivals, start: Default::default() }
+}
+
+/// Observes the last of `rounds` rounds in `replicas` replicas.
+fn last_round(parameters: &leaky::Parameters, seed: u64, replicas: u64, rounds: u64, measure: Measure) -> BlockResult {
+    let process = leaky::Leaky::new(parameters).expect("valid parameters");
+    let schedule = Schedule { rounds, burn_in: rounds - 1, every: 1, loads_every: 1, measure };
+    let job = Job { process: &process as &dyn Process, seed, schedule, keep_loads: true };
+    Host::cpu().run(&job, 0..replicas, &Control::default()).expect("a result")
+}
+
+fn counts(values: impl IntoIterator<Item = u64>, cells: usize) -> Vec<u64> {
+    let mut counts = vec![0; cells];
+    for value in values {
+        counts[(value as usize).min(cells - 1)] += 1;
+    }
+    counts
+}
+
+/// Chi-square of observed counts against probabilities: (statistic, critical value at ALPHA / COMPARISONS). Cells are
+/// pooled from both ends until each expects at least 10; impossible values must not occur.
+fn chi_square(observed: &[u64], probabilities: &[f64]) -> (f64, f64) {
+    let total = observed.iter().sum::<u64>() as f64;
+    let mut cells: Vec<(f64, f64)> = Vec::new();
+    let mut pending = (0.0, 0.0);
+    for (k, &p) in probabilities.iter().enumerate() {
+        pending = (pending.0 + observed.get(k).copied().unwrap_or(0) as f64, pending.1 + p * total);
+        if pending.1 >= 10.0 {
+            cells.push(std::mem::take(&mut pending));
+        }
+    }
+    let last = cells.last_mut().expect("some cell expects 10");
+    *last = (last.0 + pending.0, last.1 + pending.1);
+    let beyond: u64 = observed.iter().skip(probabilities.len()).sum();
+    assert!(cells.len() > 1 || beyond == 0, "nothing to compare");
+    let statistic = cells.iter().map(|(o, e)| (o - e) * (o - e) / e).sum::<f64>() + beyond as f64 * total;
+    let critical = ChiSquared::new((cells.len() - 1).max(1) as f64).expect("degrees of freedom");
+    (statistic, critical.inverse_cdf(1.0 - ALPHA / COMPARISONS))
+}
+
+fn assert_law(what: &str, observed: &[u64], probabilities: &[f64]) {
+    let (statistic, bound) = chi_square(observed, probabilities);
+    println!("{what}: chi-square {statistic:.1}, bound {bound:.1}, {} samples", observed.iter().sum::<u64>());
+    assert!(statistic <= bound, "{what}: chi-square {statistic:.1} exceeds {bound:.1}");
+}
+
+fn max_load_counts(result: &BlockResult, cells: usize) -> Vec<u64> {
+    let mut counts = vec![0; cells];
+    for (load, count) in result.tally.max_load.iter() {
+        counts[(load as usize).min(cells - 1)] += count;
+    }
+    counts
+}
+
+#[test]
+fn small_chains_have_the_exact_max_load_at_every_round_and_in_stationarity() {
+    for (index, case) in oracles("small_chain").iter().enumerate() {
+        let (n, d) = (case["n"].as_u64().expect("n"), case["d"].as_u64().expect("d"));
+        let parameters = parameters(case, n, d, leaky::Arrivals::Binomial);
+        let name = format!("n {n}, lambda {}, d {d}", parameters.lambda);
+        for (round, law) in case["max_load_at_round"].as_object().expect("laws by round") {
+            let rounds = round.parse().expect("a round");
+            let seed = 1000 + 100 * index as u64 + rounds;
+            let result = last_round(&parameters, seed, 200_000, rounds, Measure::Post);
+            let law = numbers(law);
+            assert_law(&format!("{name}, round {round}"), &max_load_counts(&result, law.len()), &law);
+        }
+        let rounds = case["rounds_iterated"].as_u64().expect("rounds to stationarity");
+        let result = last_round(&parameters, 2000 + index as u64, 100_000, rounds, Measure::Post);
+        let law = numbers(&case["stationary_max_load"]);
+        assert_law(&format!("{name}, stationary"), &max_load_counts(&result, law.len()), &law);
+    }
+}
+
+/// Rounds after which a d = 1 chain from empty is stationary to far below what these samples resolve: its relaxation
+/// time is near 2 / (1 - lambda)^2.
+fn relaxed(lambda: f64) -> u64 {
+    (24.0 / ((1.0 - lambda) * (1.0 - lambda))) as u64 + 20
+}
+
+#[test]
+fn one_choice_has_the_exact_law_of_a_bin() {
+    for (index, case) in oracles("one_choice_stationary").iter().enumerate() {
+        let n = case["n"].as_u64().expect("n");
+        let parameters = parameters(case, n, 1, leaky::Arrivals::Binomial);
+        let rounds = relaxed(parameters.lambda);
+        // Bins of one replica depend on each other, so each replica gives one load, of bin 0.
+        let budget = 1_000_000_000.0;
+        let replicas = (budget / (rounds as f64 * n as f64)).min(20_000.0) as u64;
+        if replicas < 400 {
+            continue; // lambda = 0.99 and beyond: hours of simulation for a test with power
+        }
+        let result = last_round(&parameters, 3000 + index as u64, replicas, rounds, Measure::Post);
+        let law = differences(&numbers(&case["p_load_ge"]));
+        let loads = result.loads.chunks(n as usize).map(|bins| u64::from(bins[0]));
+        assert_law(&format!("d 1, n {n}, lambda {}", parameters.lambda), &counts(loads, law.len()), &law);
+    }
+}
+
+#[test]
+fn one_choice_with_poisson_arrivals_has_the_exact_max_load() {
+    for (index, case) in oracles("one_choice_poisson_max").iter().enumerate() {
+        let n = case["n"].as_u64().expect("n");
+        let parameters = parameters(case, n, 1, leaky::Arrivals::Poisson);
+        let rounds = relaxed(parameters.lambda);
+        let replicas = (1_500_000_000.0 / (rounds as f64 * n as f64)).min(20_000.0) as u64;
+        if replicas < 100 {
+            continue;
+        }
+        let result = last_round(&parameters, 4000 + index as u64, replicas, rounds, Measure::Post);
+        let law = differences(&numbers(&case["p_max_ge"]));
+        let observed = max_load_counts(&result, law.len());
+        assert_law(&format!("Poisson, d 1, n {n}, lambda {}", parameters.lambda), &observed, &law);
+    }
+}
+
+/// At n = 10^5 the bias against the mean field is of order 1/n, far below the error of 24 replicas.
+#[test]
+fn loads_at_large_n_follow_the_mean_field() {
+    let (n, replicas, rounds) = (100_000u64, 24u64, 120u64);
+    for (index, case) in oracles("mean_field").iter().enumerate() {
+        let d = case["d"].as_u64().expect("d");
+        let parameters = parameters(case, n, d, leaky::Arrivals::Binomial);
+        // From empty, 120 rounds relax d = 1 up to lambda = 0.5 and d >= 2 up to 0.9.
+        if parameters.lambda > if d == 1 { 0.5 } else { 0.9 } {
+            continue;
+        }
+        let result = last_round(&parameters, 5000 + index as u64, replicas, rounds, Measure::Post);
+        let bound = StudentsT::new(0.0, 1.0, (replicas - 1) as f64).expect("valid");
+        let bound = bound.inverse_cdf(1.0 - ALPHA / COMPARISONS / 2.0);
+        for (k, &exceedance) in numbers(&case["p_load_ge"]).iter().enumerate().skip(1).take(8) {
+            if exceedance * (n as f64) < 20.0 {
+                break;
+            }
+            let fraction = |bins: &[u32]| bins.iter().filter(|&&l| l as usize >= k).count() as f64 / n as f64;
+            let fractions: Vec<f64> = result.loads.chunks(n as usize).map(fraction).collect();
+            let mean = fractions.iter().sum::<f64>() / replicas as f64;
+            let variance = fractions.iter().map(|f| (f - mean) * (f - mean)).sum::<f64>() / (replicas - 1) as f64;
+            let t = (mean - exceedance) / (variance / replicas as f64).sqrt();
+            println!("d {d}, lambda {}, P(load >= {k}): t {t:+.2}, bound {bound:.2}", parameters.lambda);
+            assert!(t.abs() <= bound, "d {d}, lambda {}, k {k}: {mean} for {exceedance}", parameters.lambda);
+        }
+    }
+}
+
+/// Before the deletions a bin is non-empty with probability lambda exactly, and its mean load is lambda above the one
+/// after them, for every d.
+#[test]
+fn measuring_before_the_deletions_sees_the_throughput() {
+    for (n, d, lambda) in [(64, 1, 0.5), (64, 2, 0.75), (100, 3, 0.9)] {
+        let parameters = leaky::Parameters { n, d, lambda, ..Default::default() };
+        let pre = last_round(&parameters, 6, 20_000, 300, Measure::Pre).tally;
+        let post = last_round(&parameters, 6, 20_000, 300, Measure::Post).tally;
+        let busy = 1.0 - pre.empty_bins.mean().expect("samples") / n as f64;
+        let shift = (pre.total_load.mean().expect("samples") - post.total_load.mean().expect("samples")) / n as f64;
+        // Both are the fraction of bins that delete a ball; its standard error is at most that of independent bins
+        // times a factor of order 1, for which 2 stands.
+        let error = 2.0 * (lambda * (1.0 - lambda) / (20_000.0 * n as f64)).sqrt();
+        println!("n {n}, d {d}: busy {busy:.6}, lambda {lambda}, bound {:.6}", 6.0 * error);
+        assert!((busy - lambda).abs() < 6.0 * error, "n {n}, d {d}: busy {busy} for {lambda}");
+        assert!((shift - busy).abs() < 1e-12, "the same rounds: pre - post = busy bins");
+    }
+}
+
+/// The comparisons have teeth: neighbouring processes are told apart with the same samples and bounds.
+#[test]
+fn wrong_processes_are_rejected() {
+    let case = &oracles("small_chain")[3];
+    let right = parameters(case, 3, 2, leaky::Arrivals::Binomial);
+    let law = numbers(&case["stationary_max_load"]);
+    for (what, wrong) in [
+        ("lambda too large by 1 %", leaky::Parameters { lambda: right.lambda * 1.01, ..right.clone() }),
+        ("one choice more", leaky::Parameters { d: 3, ..right.clone() }),
+        ("Poisson arrivals", leaky::Parameters { arrivals: leaky::Arrivals::Poisson, ..right.clone() }),
+    ] {
+        let result = last_round(&wrong, 7, 100_000, 150, Measure::Post);
+        let (statistic, bound) = chi_square(&max_load_counts(&result, law.len()), &law);
+        println!("{what}: chi-square {statistic:.1}, bound {bound:.1}");
+        assert!(statistic > bound, "{what} passes for the right process");
+    }
+}
