@@ -34,6 +34,8 @@ pub(super) trait Load: Pod + Ord + Into<u32> {
 /// They lie side by side because a ball that reads one often changes the other.
 pub(super) type Cell<T> = [T; 2];
 
+// Additions that cannot wrap within a `STRETCH` are written as wrapping ones: a check would keep builds that have checks
+// from using vectors.
 macro_rules! load {
     ($load:ty, $wide:ty) => {
         impl Load for $load {
@@ -54,7 +56,7 @@ macro_rules! load {
             fn with_joined(cell: Cell<Self>) -> $wide {
                 // As one integer, so that the compiler need not take the cells apart.
                 let cell: $wide = bytemuck::cast(cell);
-                (cell & <$wide>::from(<$load>::MAX)) + (cell >> <$load>::BITS)
+                (cell & <$wide>::from(<$load>::MAX)).wrapping_add(cell >> <$load>::BITS)
             }
             #[inline(always)]
             fn rested(load: $wide) -> Cell<Self> {
@@ -62,11 +64,11 @@ macro_rules! load {
             }
             #[inline(always)]
             fn add(sum: $wide, load: $wide) -> $wide {
-                sum + load
+                sum.wrapping_add(load)
             }
             #[inline(always)]
             fn count(count: $wide, so: bool) -> $wide {
-                count + <$wide>::from(so)
+                count.wrapping_add(<$wide>::from(so))
             }
             #[inline(always)]
             fn one_less(load: $wide) -> $wide {

@@ -186,7 +186,7 @@ fn expand<I: Index>(packing: &Packing, shape: Shape, words: &[u32], gulps: &mut 
             for (&word, indices) in words.iter().zip(indices.chunks_exact_mut(many as usize)) {
                 let mut word = word;
                 for index in indices {
-                    let wide = u64::from(word) * u64::from(packing.bins);
+                    let wide = u64::from(word).wrapping_mul(packing.bins.into());
                     *index = I::narrow((wide >> 32) as u32);
                     word = wide as u32;
                 }
@@ -201,7 +201,8 @@ fn expand<I: Index>(packing: &Packing, shape: Shape, words: &[u32], gulps: &mut 
 #[inline(always)]
 fn pack<const M: usize>(word: u64, bins: u64, bits: usize) -> (u64, u64) {
     (0..M).fold((0, word), |(packed, word), m| {
-        let wide = word * bins;
+        // Both have 32 bits. (A check would keep builds that have checks from using vectors.)
+        let wide = word.wrapping_mul(bins);
         (packed | (wide >> 32) << (bits * m), wide & u64::from(u32::MAX))
     })
 }
