@@ -16,6 +16,7 @@ use super::start::{Initial, Start};
 use super::{Kernel, Observation, ParameterError, Process, Runner};
 use crate::number;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
+use crate::rng::lanes::Lanes;
 use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use crate::stats::Flow;
@@ -163,7 +164,7 @@ impl Process for Leaky {
     }
 
     fn runner(&self) -> Box<dyn Runner + '_> {
-        Box::new(fast::Fast::new(self))
+        Box::new(fast::Fast::new(self, Lanes::best()))
     }
 
     fn kernel(&self) -> Kernel<'_> {
