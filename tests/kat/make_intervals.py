@@ -53,9 +53,12 @@ class Beta:
     def tail(self, v, upper):
         """The tail above or below v: panels outward from v until nothing is left."""
         sign = 1 if upper else -1
-        width = min(mp.sqrt(1 / self.a + 1 / self.b), mp.mpf(1))
+        spread = min(mp.sqrt(1 / self.a + 1 / self.b), mp.mpf(1))
         total, at = mp.mpf(0), v
         while True:
+            # Where the density falls steeply the panels are some e-foldings wide.
+            slope = abs(self.a - (self.a + self.b) * odds_to_x(at))
+            width = min(spread, 8 / (slope + mp.mpf("1e-9")))
             part = width * sum(weight * self.density(at + sign * width * node) for node, weight in RULE)
             total += part
             at += sign * width
@@ -109,13 +112,13 @@ def write_beta():
 
 def write_clopper_pearson():
     with open("clopper_pearson.txt", "w", buffering=1) as out:
-        out.write("# hits, trials, bits of the miss probability, low, high: see make_intervals.py\n")
-        for miss in (0.5, 0.05, 1e-9):
-            for trials in (1, 2, 10, 1000, 10**6, 10**8, 10**12, 10**15):
-                chosen = {0, 1, 5, 100, int(trials**0.5), trials // 2, trials - 1, trials}
+        out.write("# hits, trials, bits of the confidence, low, high: see make_intervals.py\n")
+        for confidence in (0.95, 1 - 1e-9):
+            for trials in (1, 10, 1000, 10**6, 10**8, 10**12, 10**15):
+                chosen = {0, 1, 5, 100, trials // 2, trials - 1, trials}
                 for hits in sorted(k for k in chosen if 0 <= k <= trials):
                     low, high = mp.mpf(0), mp.mpf(1)
-                    half = mp.mpf(miss) / 2
+                    half = (1 - mp.mpf(confidence)) / 2
                     if hits == 0:
                         high = -mp.expm1(mp.log(half) / trials)
                     elif hits == trials:
@@ -124,7 +127,7 @@ def write_clopper_pearson():
                         low = low or odds_to_x(Beta(hits, trials - hits + 1).quantile(half, False))
                     if hits < trials:
                         high = high if hits == 0 else odds_to_x(Beta(hits + 1, trials - hits).quantile(half, True))
-                    out.write(f"{hits} {trials} {bits(miss)} {digits(low)} {digits(high)}\n")
+                    out.write(f"{hits} {trials} {bits(confidence)} {digits(low)} {digits(high)}\n")
 
 
 def write_quantiles():
