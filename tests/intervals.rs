@@ -544,8 +544,9 @@ fn time_averages_of_rare_levels_cover_where_t_intervals_do_not() {
     let sampling = Sampling { replicas: 10, samples: 800 };
     let experiment = Experiment { n: 2, lambda: 0.9, d: 1, runs: 500, sampling, burn_in: 1500 };
     let covered = assert_levels("2 bins, lambda 0.9, d 1", &experiment, 31, &exact);
-    let worst = covered.iter().skip(1).map(|c| c[1]).min().expect("levels");
-    assert!(worst < 500 * 85 / 100, "t intervals cover {worst} of 500 at the worst level: is the detour needed?");
+    // About four of the ten replicas see level 12.
+    let plain = covered[12][1];
+    assert!(plain < 500 * 85 / 100, "t intervals cover level 12 in {plain} of 500 runs: is the detour needed?");
 }
 
 #[test]

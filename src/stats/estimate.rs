@@ -9,12 +9,12 @@
 //! # Effective samples
 //! With V the variance of the mean, estimated from the spread of the replica means, and s^2 the variance of one sample,
 //! the mean is worth s^2 / V independent samples. Samples over effective samples is the autocorrelation time
-//! tau = 1 + 2 (rho_1 + rho_2 + ..), in samples (not rounds, unless every round is sampled).
+//! tau, 1 plus twice the sum of the autocorrelations at all lags, in samples (rounds only if every round is sampled).
 
 //!
 //! # Rare levels
 //! The replicas' counts of a level that few of them saw are far from normal, and a t interval over them then covers too
-//! little: at 95 % it covers with 63 to 90 % where 1 to 50 replicas saw the level (one choice, lambda = 0.9, n = 2).
+//! little: at 95 % it covers with 63 to 90 % where 1 to 50 replicas saw the level (two bins, lambda = 0.9 and 0.99).
 //! Exceedances therefore use the interval of Korn & Graubard ("Confidence intervals for proportions with small expected
 //! number of positive counts estimated from survey data", Survey Methodology 24, 1998): that of Clopper and Pearson for
 //! the effective numbers of samples and hits, the former reduced by the squared ratio of the normal to the t quantile.

@@ -5,7 +5,7 @@
 //! # Numerics
 //! A tail is `x^a y^b / B(a, b)` times a factor of moderate size. The first comes from Loader's saddle-point form
 //! (Loader, "Fast and accurate computation of binomial probabilities", 2000), in which nothing large cancels; the
-//! second from the continued fraction of DiDonato & Morris (ACM TOMS 18, 1992, eq. 9) for the smaller tail. Near the
+//! second from the continued fraction of Didonato & Morris (ACM TOMS 18, 1992, eq. 9) for the smaller tail. Near the
 //! centre of a narrow law that fraction takes about `sqrt(a)` terms; there the factor is integrated instead. Both use
 //! `a - (a + b) x` with a single rounding. Everything is done in logarithms, so no tail underflows.
 //!
@@ -174,7 +174,7 @@ fn deviance(x: f64, m: f64, difference: f64) -> f64 {
     sum
 }
 
-/// A tail of Beta(a, b) at `x`: below x, the regularised incomplete beta function I_x(a, b).
+/// A tail of Beta(a, b) at `x`: below x, the regularised incomplete beta function.
 ///
 /// NaN unless a, b > 0 and 0 <= x <= 1.
 #[must_use]
