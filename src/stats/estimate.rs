@@ -10,7 +10,6 @@
 //! With V the variance of the mean, estimated from the spread of the replica means, and s^2 the variance of one sample,
 //! the mean is worth s^2 / V independent samples. Samples over effective samples is the autocorrelation time
 //! tau, 1 plus twice the sum of the autocorrelations at all lags, in samples (rounds only if every round is sampled).
-
 //!
 //! # Rare levels
 //! The replicas' counts of a level that few of them saw are far from normal, and a t interval over them then covers too
