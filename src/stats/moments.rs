@@ -50,7 +50,7 @@ impl Moments {
     /// Mean squared deviation from the mean, or `None` where there is no value.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.power_sums().centred_squares() / self.count as f64)
+        (self.count > 0).then(|| self.power_sums().scaled_squares() / (self.count as f64 * self.count as f64))
     }
 
     /// Without the extremes.
@@ -73,12 +73,17 @@ pub struct PowerSums {
 
 impl PowerSums {
     /// Sum of the squared deviations from the mean; 0 where there is no value.
+    #[must_use]
+    pub fn centred_squares(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.scaled_squares() / self.count as f64 }
+    }
+
+    /// The number of values times the sum of their squared deviations from the mean.
     ///
     /// # Numerics
     /// The squares are centred on the floor of the mean in exact integers, and so is what the rest of the mean takes
-    /// away wherever it matters: the relative error is that of two roundings, whatever the mean.
-    #[must_use]
-    pub fn centred_squares(&self) -> f64 {
+    /// away wherever it matters: one rounding, whatever the mean.
+    fn scaled_squares(&self) -> f64 {
         let count = u128::from(self.count);
         let Some(centre) = self.sum.checked_div(count) else { return 0.0 };
         let rest = self.sum - centre * count;
@@ -87,9 +92,9 @@ impl PowerSums {
         let square = centre.wrapping_mul(centre).wrapping_mul(count);
         let centred = self.sum_squares.wrapping_sub(cross).wrapping_add(square);
         match centred.checked_mul(count) {
-            Some(scaled) => scaled.saturating_sub(rest * rest) as f64 / count as f64,
+            Some(scaled) => scaled.saturating_sub(rest * rest) as f64,
             // rest^2 / count is below 2^64 and so, for fewer than 2^43 values, below one rounding of `centred`.
-            None => centred as f64,
+            None => centred as f64 * count as f64,
         }
     }
 
