@@ -6,8 +6,8 @@ use crate::stats::Tally;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Balls thrown between two looks at the control: some milliseconds of work.
-const BALLS_PER_STEP: f64 = 4e6;
+/// Balls thrown, or bins passed where these are more, between two looks at the control: some milliseconds of work.
+const WORK_PER_STEP: f64 = 4e6;
 
 /// A backend on the CPU.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl<'a> Worker<'a> {
         control: &Control,
     ) -> Result<Self, BackendError> {
         let loads = kept.unwrap_or(&mut self.scratch);
-        let step = (BALLS_PER_STEP / (job.process.expected_balls() + 1.0)).clamp(1.0, 1e9) as u64;
+        let step = (WORK_PER_STEP / job.process.round_work()).clamp(1.0, WORK_PER_STEP) as u64;
         let total = |loads: &[u32]| loads.iter().map(|&l| u128::from(l)).sum::<u128>();
         job.process.start(job.seed, replica as u32, loads);
         let mut tally = Tally { replicas: 1, initial_balls: total(loads), ..Tally::default() };
@@ -73,7 +73,7 @@ impl<'a> Worker<'a> {
 
 /// Refuses a block that the machine has no room for.
 fn require_memory(job: &Job<'_>, replicas: u64) -> Result<(), BackendError> {
-    // A worker's loads and its runner's scratch of at most two words a bin; kept loads, and their copy for the dump.
+    // A worker's loads and its runner's memory of at most two words a bin; kept loads, and their copy for the dump.
     const WORKER_BYTES: u64 = 12;
     const KEPT_BYTES: u64 = 8;
     let bins = u64::from(job.process.bins());
@@ -110,5 +110,36 @@ impl Backend for Host {
         }?;
         check_conservation(&tally, &block)?;
         Ok(BlockResult { tally, loads })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Measure;
+    use crate::process::leaky::{Leaky, Parameters};
+    use crate::run::Schedule;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_run_of_many_bins_and_hardly_any_ball_can_be_cancelled() {
+        let process = Leaky::new(&Parameters { n: 1 << 20, lambda: 1e-9, ..Parameters::default() }).expect("valid");
+        let schedule = Schedule { rounds: 1 << 40, burn_in: 0, every: 1 << 39, loads_every: 0, measure: Measure::Post };
+        let job = Job { process: &process, seed: 1, schedule, keep_loads: false };
+        for mut host in [Host::cpu(), Host::reference()] {
+            let control = Control::default();
+            let begun = Instant::now();
+            let ended = thread::scope(|scope| {
+                let running = scope.spawn(|| host.run(&job, 0..1, &control));
+                while control.rounds() == 0 && begun.elapsed() < Duration::from_secs(20) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                control.cancel();
+                running.join().expect("no panic")
+            });
+            assert!(matches!(ended, Err(BackendError::Cancelled)), "{ended:?}");
+            assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        }
     }
 }

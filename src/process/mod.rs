@@ -67,8 +67,13 @@ pub trait Process: fmt::Debug + Send + Sync {
     /// Performs one round on `loads` and shows every bin to `observation`, if there is one.
     fn round(&self, draws: &Draws, loads: &mut [u32], observation: Option<&mut Observation<'_>>) -> Flow;
 
-    /// Expected balls moved in one round of one replica, for sizing work.
+    /// Expected balls moved in one round of one replica.
     fn expected_balls(&self) -> f64;
+
+    /// Work of one round of one replica, for sizing what is done at once: its balls, or its bins where these are more.
+    fn round_work(&self) -> f64 {
+        self.expected_balls().max(f64::from(self.bins()))
+    }
 
     /// The fast CPU path; the plain one where there is none.
     fn runner(&self) -> Box<dyn Runner + '_>;
@@ -163,7 +168,7 @@ pub enum ParameterError {
     },
 }
 
-/// Every process with its parameters: the registry. A new process is one line here and one in [`ProcessSpec::build`].
+/// Every process with its parameters: the registry. A new process is one line here and one in each match below.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, clap::Subcommand)]
 #[serde(tag = "process", content = "parameters", rename_all = "kebab-case")]
 #[non_exhaustive]

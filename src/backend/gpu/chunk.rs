@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use wgpu::BufferUsages;
 
-/// Balls of the first submission: little enough for any device.
-const FIRST_BALLS: f64 = 4e6;
+/// Balls, or bins where these are more, of the first submission: little enough for any device.
+const FIRST_WORK: f64 = 4e6;
 /// Submissions in flight: one runs while the other is read.
 const IN_FLIGHT: usize = 2;
 
@@ -214,7 +214,7 @@ impl<'a> Chunk<'a> {
     ) -> Result<Ended, BackendError> {
         let total = self.job.schedule.rounds;
         let replicas = self.replicas.end - self.replicas.start;
-        let first = FIRST_BALLS / ((self.job.process.expected_balls() + 1.0) * replicas as f64);
+        let first = FIRST_WORK / (self.job.process.round_work() * replicas as f64);
         let mut ramp = Ramp::new(first as u64, self.plan.most_rounds, budget);
         let mut flights = VecDeque::new();
         let (mut round, mut submissions, mut reported) = (0, 0, 0);
