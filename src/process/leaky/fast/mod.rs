@@ -44,16 +44,15 @@ struct Stretch<'a> {
 pub(super) struct Fast<'a> {
     process: &'a Leaky,
     thrower: Thrower,
-    bytes: Vec<Cell<u8>>,
-    halves: Vec<Cell<u16>>,
-    words: Vec<Cell<u32>>,
+    /// Memory for the cells, of whatever type they are: at most two words a bin.
+    memory: Vec<u64>,
 }
 
 impl<'a> Fast<'a> {
     /// The runner of `process`, on the given lane set.
     pub(super) fn new(process: &'a Leaky, lanes: Lanes) -> Self {
         let thrower = Thrower::new(process.packing, lanes);
-        Self { process, thrower, bytes: Vec::new(), halves: Vec::new(), words: Vec::new() }
+        Self { process, thrower, memory: Vec::new() }
     }
 }
 
@@ -73,12 +72,12 @@ impl Runner for Fast<'_> {
         let fits = |most: u32| max <= most / 4 * 3;
         let mut seen = None;
         if fits(u8::MAX.into()) {
-            seen = attempt(&stretch, &mut self.thrower, &mut self.bytes, loads);
+            seen = attempt::<u8>(&stretch, &mut self.thrower, &mut self.memory, loads);
         }
         if seen.is_none() && fits(u16::MAX.into()) {
-            seen = attempt(&stretch, &mut self.thrower, &mut self.halves, loads);
+            seen = attempt::<u16>(&stretch, &mut self.thrower, &mut self.memory, loads);
         }
-        let seen = seen.or_else(|| attempt(&stretch, &mut self.thrower, &mut self.words, loads));
+        let seen = seen.or_else(|| attempt::<u32>(&stretch, &mut self.thrower, &mut self.memory, loads));
         tally.merge(&seen.expect("a load stays below 2^32"));
     }
 }
@@ -88,17 +87,17 @@ impl Runner for Fast<'_> {
 fn attempt<T: Load>(
     stretch: &Stretch<'_>,
     thrower: &mut Thrower,
-    cells: &mut Vec<Cell<T>>,
+    memory: &mut Vec<u64>,
     loads: &mut [u32],
 ) -> Option<Tally> {
     match thrower.lanes().kind() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Lanes` of this kind exists only where the instructions were detected.
-        Kind::Avx2 => unsafe { attempt_avx2(stretch, thrower, cells, loads) },
+        Kind::Avx2 => unsafe { attempt_avx2::<T>(stretch, thrower, memory, loads) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kind::Avx512 => unsafe { attempt_avx512(stretch, thrower, cells, loads) },
-        _ => attempt_here(stretch, thrower, cells, loads),
+        Kind::Avx512 => unsafe { attempt_avx512::<T>(stretch, thrower, memory, loads) },
+        _ => attempt_here::<T>(stretch, thrower, memory, loads),
     }
 }
 
@@ -107,10 +106,10 @@ fn attempt<T: Load>(
 fn attempt_avx2<T: Load>(
     stretch: &Stretch<'_>,
     thrower: &mut Thrower,
-    cells: &mut Vec<Cell<T>>,
+    memory: &mut Vec<u64>,
     loads: &mut [u32],
 ) -> Option<Tally> {
-    attempt_here(stretch, thrower, cells, loads)
+    attempt_here::<T>(stretch, thrower, memory, loads)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -118,10 +117,10 @@ fn attempt_avx2<T: Load>(
 fn attempt_avx512<T: Load>(
     stretch: &Stretch<'_>,
     thrower: &mut Thrower,
-    cells: &mut Vec<Cell<T>>,
+    memory: &mut Vec<u64>,
     loads: &mut [u32],
 ) -> Option<Tally> {
-    attempt_here(stretch, thrower, cells, loads)
+    attempt_here::<T>(stretch, thrower, memory, loads)
 }
 
 /// The loop itself, compiled into each of its callers with the instructions that they allow.
@@ -129,13 +128,21 @@ fn attempt_avx512<T: Load>(
 fn attempt_here<T: Load>(
     stretch: &Stretch<'_>,
     thrower: &mut Thrower,
-    cells: &mut Vec<Cell<T>>,
+    memory: &mut Vec<u64>,
     loads: &mut [u32],
 ) -> Option<Tally> {
     let Stretch { process, seed, replica, ref rounds, schedule } = *stretch;
     let bins = loads.len() as u64;
-    cells.clear();
-    cells.extend(loads.iter().map(|&load| T::rested(T::wide(load))));
+    let needed = (loads.len() * size_of::<Cell<T>>()).div_ceil(size_of::<u64>());
+    if memory.len() < needed {
+        // Afresh, so that the old memory is never held beside the new.
+        *memory = Vec::new();
+        *memory = vec![0; needed];
+    }
+    let cells: &mut [Cell<T>] = &mut bytemuck::cast_slice_mut(memory)[..loads.len()];
+    for (cell, &load) in cells.iter_mut().zip(&*loads) {
+        *cell = T::rested(T::wide(load));
+    }
     let mut total: u64 = loads.iter().map(|&load| u64::from(load)).sum();
     let mut seen = Tally::default();
     for round in rounds.clone() {
@@ -181,10 +188,7 @@ mod tests {
         let stretch = Stretch { process, seed: 5, replica: 1, rounds: 0..SCHEDULE.rounds, schedule: &SCHEDULE };
         let mut results = Lanes::available().iter().map(|&lanes| {
             let mut loads = loads.to_vec();
-            (
-                attempt(&stretch, &mut Thrower::new(process.packing, lanes), &mut Vec::<Cell<T>>::new(), &mut loads),
-                loads,
-            )
+            (attempt::<T>(&stretch, &mut Thrower::new(process.packing, lanes), &mut Vec::new(), &mut loads), loads)
         });
         let (seen, after) = results.next().expect("there is a lane set");
         for other in results {
