@@ -117,6 +117,8 @@ fn choose(adapters: &[AdapterSummary], gpu: Option<&str>, allow_software: bool) 
     let wanted = gpu.map(str::trim);
     let fits = |a: &&AdapterSummary| match wanted {
         None => true,
+        // Nothing at all, as from an unset variable of a script, is no part of every name.
+        Some("" | "pci:") => false,
         Some(w) => match (w.parse::<usize>(), w.strip_prefix("pci:")) {
             (Ok(index), _) => a.index == index,
             (_, Some(address)) => a.pci_address.eq_ignore_ascii_case(address),
@@ -131,10 +133,17 @@ fn choose(adapters: &[AdapterSummary], gpu: Option<&str>, allow_software: bool) 
     let asked = wanted.map_or_else(|| "no GPU was found".to_owned(), |w| format!("no adapter fits '{w}'"));
     let list: Vec<String> = adapters.iter().map(|a| format!("{}: {a}", a.index)).collect();
     let what_there_is = if list.is_empty() { "there is no adapter at all".to_owned() } else { list.join("; ") };
-    let remedy = if adapters.iter().any(|a| a.kind == AdapterKind::Software) {
-        "give an index, part of a name or pci:ADDRESS; a software adapter also needs --allow-software"
-    } else {
-        "install the driver of the GPU (Vulkan, Metal or DX12), or use --backend cpu"
+    let remedy = match (wanted, adapters) {
+        (_, []) => "install the driver of the GPU (Vulkan, Metal or DX12), or use --backend cpu",
+        // Whatever there is, is software, or it would have been chosen.
+        (None, _) => {
+            "install the driver of the GPU (Vulkan, Metal or DX12), use --backend cpu, or accept a software adapter with \
+             --allow-software"
+        }
+        (Some(_), _) => {
+            "give an index, part of a name or pci:ADDRESS; a software adapter is taken by its name, or with \
+             --allow-software"
+        }
     };
     Err(BackendError::NoAdapter(format!("{asked} ({what_there_is}); {remedy}")))
 }
@@ -280,6 +289,9 @@ mod tests {
             (Some("0"), true, Some(0)),
             (Some("7"), true, None),
             (Some("other"), true, None),
+            (Some(""), true, None),
+            (Some(" "), false, None),
+            (Some("pci:"), true, None),
         ] {
             assert_eq!(choose(&all, gpu, allow).ok(), index, "{gpu:?} {allow}");
         }
@@ -293,6 +305,11 @@ mod tests {
         let message = choose(&all, Some("4090"), false).expect_err("there is none").to_string();
         assert!(message.contains("4090") && message.contains("0: llvmpipe") && message.contains("--allow-software"));
         let message = choose(&[], None, true).expect_err("there is none").to_string();
-        assert!(message.contains("no adapter at all") && message.contains("--backend cpu"));
+        assert!(message.contains("no adapter at all") && message.contains("install the driver"));
+        let message = choose(&all, None, false).expect_err("software only").to_string();
+        assert!(message.contains("install the driver") && message.contains("accept a software adapter"));
+        let real = [adapter(0, "Big 20", AdapterKind::Discrete, "0000:01:00.0")];
+        let message = choose(&real, Some("small"), false).expect_err("another name").to_string();
+        assert!(message.contains("part of a name") && !message.contains("driver of the GPU"), "{message}");
     }
 }
