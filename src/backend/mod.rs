@@ -143,10 +143,10 @@ pub trait Backend: Send {
     /// [`BackendError`]; a result is returned only if it conserves balls.
     fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError>;
 
-    /// Starts afresh after [`BackendError::Lost`].
+    /// Starts afresh after [`BackendError::Lost`], and checks what it gets as [`open`] does.
     ///
     /// # Errors
-    /// Where that is impossible.
+    /// Where that is impossible, or the check fails.
     fn renew(&mut self) -> Result<(), BackendError> {
         Err(BackendError::Lost("this backend cannot be started again".to_owned()))
     }

@@ -216,7 +216,7 @@ fn warn(event: &Event) -> String {
             format!("warning: the device was lost ({reason}); its block is computed again on a new one")
         }
         Event::FellBackToCpu(reason) => {
-            format!("warning: the device was lost again ({reason}); this block and all later ones run on the CPU")
+            format!("warning: the device was lost ({reason}); this block and all later ones run on the CPU")
         }
     }
 }

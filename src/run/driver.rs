@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 pub enum Event {
     /// The device was lost; the block is redone on a new one.
     DeviceRenewed(String),
-    /// The device was lost again; this block and all later ones are computed on the CPU.
+    /// The device was lost again, or cannot be renewed; this block and all later ones are computed on the CPU.
     FellBackToCpu(String),
 }
 
@@ -75,11 +75,15 @@ pub fn run(
                 Err(BackendError::Lost(reason)) => {
                     control.retract(control.rounds() - before);
                     losses += 1;
-                    if losses == 1 && backend.renew().is_ok() {
-                        notify(Event::DeviceRenewed(reason));
-                    } else {
-                        notify(Event::FellBackToCpu(reason));
+                    let given_up = match losses {
+                        1 => backend.renew().err().map(|e| format!("{reason}; it cannot be used again: {e}")),
+                        _ => Some(format!("{reason}; for the second time")),
+                    };
+                    if let Some(why) = given_up {
+                        notify(Event::FellBackToCpu(why));
                         backend = Box::new(Host::cpu());
+                    } else {
+                        notify(Event::DeviceRenewed(reason));
                     }
                 }
                 other => break other?,
@@ -95,4 +99,66 @@ pub fn run(
         dump.flush()?;
     }
     Ok(Outcome { tally, elapsed: begun.elapsed(), backend: backend.name(), adapter: backend.adapter() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BlockResult;
+    use crate::process::leaky::Parameters;
+    use crate::process::{Measure, ProcessSpec};
+    use crate::run::Schedule;
+    use std::ops::Range;
+
+    /// The reference on a device that is lost whenever a count of `losses` is left, and renewed if `renewable`.
+    struct Frail {
+        losses: u32,
+        renewable: bool,
+    }
+
+    impl Backend for Frail {
+        fn name(&self) -> &'static str {
+            "frail"
+        }
+
+        fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+            let result = Host::reference().run(job, block, control);
+            if self.losses == 0 {
+                return result;
+            }
+            self.losses -= 1;
+            Err(BackendError::Lost("pulled out".to_owned()))
+        }
+
+        fn renew(&mut self) -> Result<(), BackendError> {
+            if self.renewable { Ok(()) } else { Err(BackendError::NoAdapter("no adapter".to_owned())) }
+        }
+    }
+
+    #[test]
+    fn a_lost_device_changes_no_result_and_is_told_of() {
+        let schedule = Schedule { rounds: 20, burn_in: 5, every: 1, loads_every: 1, measure: Measure::Post };
+        let process = ProcessSpec::Leaky(Parameters { n: 10, ..Parameters::default() });
+        let spec = Spec { process, seed: 1, replicas: 7, schedule };
+        let run = |losses, renewable| {
+            let (control, mut dump, mut events) = (Control::default(), Vec::new(), Vec::new());
+            let backend = Box::new(Frail { losses, renewable });
+            let outcome = run(&spec, backend, &control, Some(&mut dump), &mut |e| events.push(e)).expect("a result");
+            assert_eq!(control.rounds(), spec.replicas * schedule.rounds, "a redone block counts once");
+            (outcome.tally, dump, outcome.backend, events)
+        };
+        let (tally, loads, _, events) = run(0, true);
+        assert!(events.is_empty());
+        for (losses, renewable, backend, renewals, why) in [
+            (1, true, "frail", 1, "pulled out"),
+            (2, true, "cpu", 1, "pulled out; for the second time"),
+            (1, false, "cpu", 0, "pulled out; it cannot be used again: no adapter"),
+        ] {
+            let (same_tally, same_loads, finished_on, events) = run(losses, renewable);
+            assert_eq!((same_tally, same_loads, finished_on), (tally.clone(), loads.clone(), backend));
+            let (last, first) = events.split_last().expect("an event");
+            assert_eq!(first.len() + usize::from(matches!(last, Event::DeviceRenewed(_))), renewals);
+            assert!(matches!(last, Event::DeviceRenewed(w) | Event::FellBackToCpu(w) if w == why), "{last:?}");
+        }
+    }
 }

@@ -225,6 +225,12 @@ impl Backend for Gpu {
     fn renew(&mut self) -> Result<(), BackendError> {
         self.pipelines = None;
         self.device = Device::open(self.gpu.as_deref(), self.allow_software)?;
-        Ok(())
+        // What made the device go may have left it wrong, and another adapter may have taken its place. Faults that are
+        // injected are meant for the run.
+        let fault = self.fault.take();
+        let checked = self.self_check();
+        self.fault = fault;
+        self.submissions = 0;
+        checked
     }
 }
