@@ -115,12 +115,14 @@ pub(super) fn plan(
     };
     let variant = with(layout);
     let replicas = replicas.min(most_replicas(device, &kernel, &variant)?);
-    let counted = u64::from(u32::MAX) / (replicas * u64::from(bins));
+    // The counter of values beyond the levels takes loads and max loads: half the range for each.
+    let counts = u64::from(u32::MAX) / 2;
+    let counted = counts / (replicas * u64::from(bins));
     let loads_stride = job.schedule.every.saturating_mul(job.schedule.loads_every).max(1);
     let most_rounds = [
         tuning.most_rounds.unwrap_or(MAX_ROUNDS),
         MAX_ROUNDS,
-        u64::from(u32::MAX) / replicas,
+        counts / replicas,
         if job.schedule.loads_every == 0 { MAX_ROUNDS } else { counted.saturating_mul(loads_stride) },
         match layout {
             Layout::Grid => MAX_GRID_ROUNDS,
