@@ -67,9 +67,10 @@ fn decimal_or_power(text: &str) -> Option<f64> {
     match text.split_once('^') {
         Some((base, exponent)) => {
             let (base, exponent) = (base.parse::<f64>().ok()?, exponent.parse::<i32>().ok()?);
-            // Powers of two must be exact on every host: powi is not specified to be.
-            let factor = if exponent < 0 { 1.0 / base } else { base };
-            Some((0..exponent.unsigned_abs().min(2000)).fold(1.0, |product, _| product * factor))
+            // The same on every host, which powi is not specified to be; and rounded once where the power itself is
+            // exact, so that 10^-4 is 1e-4.
+            let power = (0..exponent.unsigned_abs().min(2000)).fold(1.0, |product, _| product * base);
+            Some(if exponent < 0 { 1.0 / power } else { power })
         }
         None => text.parse().ok(),
     }
@@ -110,6 +111,10 @@ mod tests {
         assert_eq!(rate("1-1e-4"), Ok(1.0 - 1e-4));
         assert_eq!(rate("1-2^-10"), Ok(1.0 - 1.0 / 1024.0));
         assert_eq!(rate("2^-3"), Ok(0.125));
+        assert_eq!(rate("2^-1022"), Ok(f64::MIN_POSITIVE));
+        for k in 0..=22 {
+            assert_eq!(rate(&format!("10^-{k}")), rate(&format!("1e-{k}")), "10^-{k}");
+        }
         assert_eq!(rate("-0.1"), Ok(-0.1));
         assert!(rate("NaN").is_ok_and(f64::is_nan));
         for text in ["", "1-", "lots", "1-2^x", "2-1"] {
