@@ -23,22 +23,34 @@ impl Default for Moments {
 
 impl Moments {
     /// Adds one value.
+    ///
+    /// # Panics
+    /// If the sum of the squares passes 2^128: 2^28 samples of 2^50 balls.
     #[inline]
     pub fn add(&mut self, value: u64) {
         self.count += 1;
         self.sum += u128::from(value);
-        self.sum_squares += u128::from(value) * u128::from(value);
+        self.add_squares(u128::from(value) * u128::from(value));
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
 
     /// Adds all values of `other`.
+    ///
+    /// # Panics
+    /// If the sum of the squares passes 2^128.
     pub fn merge(&mut self, other: &Moments) {
         self.count += other.count;
         self.sum += other.sum;
-        self.sum_squares += other.sum_squares;
+        self.add_squares(other.sum_squares);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+    }
+
+    /// Checked in every build: a sum that wrapped would be a wrong result, not an absurd one.
+    #[inline]
+    fn add_squares(&mut self, squares: u128) {
+        self.sum_squares = self.sum_squares.checked_add(squares).expect("a sum of squares stays below 2^128");
     }
 
     /// Mean value, or `None` where there is none.
