@@ -41,7 +41,8 @@
 //! decimals that read back as the same `f64`.
 //!
 //! # Reproducibility
-//! Everything but `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `measure`.
+//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `measure`;
+//! with a `start` of `file:PATH`, and from what that file held.
 //!
 //! # Versions
 //! `schema` grows when a field changes its meaning, type or place, or goes. New fields may come without that.

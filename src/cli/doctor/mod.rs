@@ -58,6 +58,9 @@ struct Diagnosis {
     /// Whether `leakybins run --backend gpu` would work.
     gpu_works: bool,
     checks: Vec<Check>,
+    /// Whether `leakybins run` would take the CPU by itself: a GPU that is there and fails is an error.
+    #[serde(skip)]
+    auto_is_cpu: bool,
     #[serde(skip)]
     exit: Exit,
 }
@@ -86,6 +89,7 @@ fn diagnose() -> Diagnosis {
         (_, Err(_)) => Exit::NoDevice,
     };
     let gpu_works = gpu.is_ok();
+    let auto_is_cpu = matches!(gpu, Err(BackendError::NoAdapter(_)));
     let mut checks = if cfg!(target_os = "linux") { Machine::this().checks() } else { Vec::new() };
     checks.push(adapter_check(&adapters));
     checks.push(match gpu {
@@ -97,7 +101,7 @@ fn diagnose() -> Diagnosis {
         Ok(()) => Check::ok("CPU self-check", "a small run is exact"),
         Err(error) => Check::fail("CPU self-check", error.to_string(), "use --backend reference and report the CPU"),
     });
-    Diagnosis { gpu_works, checks, exit }
+    Diagnosis { gpu_works, checks, auto_is_cpu, exit }
 }
 
 fn adapter_check(adapters: &[AdapterSummary]) -> Check {
@@ -158,8 +162,9 @@ fn table(diagnosis: &Diagnosis) -> String {
             text += &format!("{:<24}-> {}\n", "", wrapped(remedy.split(' '), " ", 27));
         }
     }
-    text + match diagnosis.gpu_works {
-        true => "\nA GPU run works here.\n",
-        false => "\nA GPU run would not work here; --backend auto uses the CPU.\n",
+    text + match (diagnosis.gpu_works, diagnosis.auto_is_cpu) {
+        (true, _) => "\nA GPU run works here.\n",
+        (false, true) => "\nA GPU run would not work here; --backend auto uses the CPU.\n",
+        (false, false) => "\nA GPU run would not work here; use --backend cpu.\n",
     }
 }
