@@ -3,6 +3,7 @@
 use leakybins::process::leaky::{Arrivals, Leaky, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, Process, Reference, Runner};
+use leakybins::rng::MAX_ROUNDS;
 use leakybins::run::Schedule;
 use leakybins::stats::Tally;
 
@@ -77,5 +78,20 @@ fn every_start() {
     for start in ["each:65535", "each:65536", "one-bin:2147483648"] {
         let start: Start = start.parse().expect("a valid start");
         agree(&Parameters { start, ..parameters(40, 1.0, 1) }, &schedule(300), 2);
+    }
+}
+
+#[test]
+fn rounds_beyond_thirty_two_bits() {
+    let process = Leaky::new(&parameters(100, 0.95, 2)).expect("valid parameters");
+    // Across the border of the counter word, and up to the last round there is.
+    for (first, last) in [((1 << 32) - 3, (1 << 32) + 3), (MAX_ROUNDS - 3, MAX_ROUNDS)] {
+        let schedule = schedule(last);
+        let run = |runner: &mut dyn Runner| {
+            let (mut loads, mut tally) = (vec![0; 100], Tally::default());
+            runner.advance(9, u32::MAX, &mut loads, first..last, &schedule, &mut tally);
+            (loads, tally)
+        };
+        assert_eq!(run(&mut *process.runner()), run(&mut Reference(&process)), "rounds {first} to {last}");
     }
 }

@@ -116,6 +116,7 @@ fn relaxed(lambda: f64) -> u64 {
 
 #[test]
 fn one_choice_has_the_exact_law_of_a_bin() {
+    let mut compared = 0;
     for (index, case) in oracles("one_choice_stationary").iter().enumerate() {
         let n = case["n"].as_u64().expect("n");
         let parameters = parameters(case, n, 1, leaky::Arrivals::Binomial);
@@ -130,11 +131,14 @@ fn one_choice_has_the_exact_law_of_a_bin() {
         let law = differences(&numbers(&case["p_load_ge"]));
         let loads = result.loads.chunks(n as usize).map(|bins| u64::from(bins[0]));
         assert_law(&format!("d 1, n {n}, lambda {}", parameters.lambda), &counts(loads, law.len()), &law);
+        compared += 1;
     }
+    assert!(compared >= 3, "only {compared} cases were compared");
 }
 
 #[test]
 fn one_choice_with_poisson_arrivals_has_the_exact_max_load() {
+    let mut compared = 0;
     for (index, case) in oracles("one_choice_poisson_max").iter().enumerate() {
         let n = case["n"].as_u64().expect("n");
         let parameters = parameters(case, n, 1, leaky::Arrivals::Poisson);
@@ -147,7 +151,9 @@ fn one_choice_with_poisson_arrivals_has_the_exact_max_load() {
         let law = differences(&numbers(&case["p_max_ge"]));
         let observed = max_load_counts(&result, law.len());
         assert_law(&format!("Poisson, d 1, n {n}, lambda {}", parameters.lambda), &observed, &law);
+        compared += 1;
     }
+    assert!(compared >= 4, "only {compared} cases were compared");
 }
 
 /// At n = 10^5 the bias against the mean field is of order 1/n, far below the error of 24 replicas.
