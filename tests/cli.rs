@@ -329,6 +329,8 @@ fn devices_and_doctor_speak_json() {
 #[test]
 fn a_gpu_that_is_not_there_is_no_cpu_run() {
     leakybins("run leaky --backend gpu --gpu no-such-adapter --seed 1").assert().code(4).stdout("");
+    // An unset variable of a script names no adapter, a software one least of all.
+    leakybins("run leaky --seed 1 --gpu").arg("").assert().code(4).stdout("").stderr(contains("no adapter fits ''"));
 }
 
 #[cfg(unix)]
