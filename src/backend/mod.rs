@@ -8,7 +8,9 @@ mod select;
 pub use host::Host;
 pub use select::{Choice, Options, open};
 
-use crate::process::Process;
+use crate::process::leaky::{Arrivals, Leaky, Parameters};
+use crate::process::start::Start;
+use crate::process::{Measure, Process};
 use crate::run::Schedule;
 use crate::stats::Tally;
 use std::ops::Range;
@@ -150,6 +152,19 @@ pub trait Backend: Send {
     fn renew(&mut self) -> Result<(), BackendError> {
         Err(BackendError::Lost("this backend cannot be started again".to_owned()))
     }
+}
+
+/// Whether `backend` gives the reference's loads and tally in a small run.
+///
+/// # Errors
+/// Where the run fails.
+pub(crate) fn agrees_with_reference(backend: &mut dyn Backend) -> Result<bool, BackendError> {
+    let parameters = Parameters { n: 1000, lambda: 0.95, d: 3, arrivals: Arrivals::Poisson, start: Start::OneBin(50) };
+    let process = Leaky::new(&parameters).expect("these parameters are valid");
+    let schedule = Schedule { rounds: 60, burn_in: 10, every: 3, loads_every: 2, measure: Measure::Post };
+    let job = Job { process: &process, seed: 0x1EA4_B125, schedule, keep_loads: true };
+    let expected = Host::reference().run(&job, 0..5, &Control::default())?;
+    Ok(backend.run(&job, 0..5, &Control::default())? == expected)
 }
 
 /// Refuses a tally that does not conserve balls.

@@ -4,13 +4,10 @@ use super::Gpu;
 use super::chunk::{map_on_submit, mapped_bytes, pipeline, shader_module};
 use super::compose::{self, Layout, Multiply};
 use super::device::Device;
-use crate::backend::{Backend, BackendError, Control, Host, Job};
-use crate::process::leaky::{Arrivals, Parameters};
-use crate::process::start::Start;
-use crate::process::{Measure, ProcessSpec};
+use crate::backend::{BackendError, agrees_with_reference};
 use crate::rng::bounded::Packing;
+use crate::rng::philox::PUBLISHED;
 use crate::rng::{Domain, Draws};
-use crate::run::Schedule;
 use wgpu::BufferUsages;
 
 /// Runs the entry point `entry` of the test kernel on `questions`; one answer for each of `answers`.
@@ -79,16 +76,6 @@ pub(super) fn first_choices(
     Ok(answers.iter().map(|a| a[0]).collect())
 }
 
-/// Known answers published with Random123.
-const PHILOX_ANSWERS: [([u32; 4], [u32; 2], [u32; 4]); 2] = [
-    ([0; 4], [0; 2], [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
-    (
-        [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
-        [0xa409_3822, 0x299f_31d0],
-        [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1],
-    ),
-];
-
 pub(super) fn self_check(gpu: &mut Gpu) -> Result<(), BackendError> {
     let adapter = gpu.device.summary.to_string();
     let wrong = |what: &str| {
@@ -99,25 +86,16 @@ pub(super) fn self_check(gpu: &mut Gpu) -> Result<(), BackendError> {
     };
     let int64 = gpu.device.features.contains(wgpu::Features::SHADER_INT64);
     let multiply = gpu.tuning.multiply.unwrap_or(if int64 { Multiply::Int64 } else { Multiply::Limbs16 });
-    let answers = gpu.philox(&PHILOX_ANSWERS.map(|(counter, key, _)| (counter, key)), multiply)?;
-    if answers != PHILOX_ANSWERS.map(|(_, _, answer)| answer) {
+    let answers = gpu.philox(&PUBLISHED.map(|(counter, key, _)| (counter, key)), multiply)?;
+    if answers != PUBLISHED.map(|(_, _, answer)| answer) {
         return Err(wrong("random words"));
     }
-    let parameters = Parameters { n: 1000, lambda: 0.9, d: 3, arrivals: Arrivals::Binomial, start: Start::OneBin(50) };
-    let process = ProcessSpec::Leaky(parameters).build().expect("the parameters are in range");
-    let schedule = Schedule { rounds: 16, burn_in: 3, every: 2, loads_every: 2, measure: Measure::Post };
-    let job = Job { process: &*process, seed: 0x5EED, schedule, keep_loads: true };
-    let expected = Host::reference().run(&job, 0..4, &Control::default())?;
     // Each layout is a program of its own, and a run may need any of them.
     let given = gpu.tuning.layout;
-    let mut exact = Ok(true);
-    for layout in given.map_or(Layout::ALL.to_vec(), |given| vec![given]) {
+    let exact = given.map_or(Layout::ALL.to_vec(), |given| vec![given]).into_iter().try_fold(true, |exact, layout| {
         gpu.tuning.layout = Some(layout);
-        exact = gpu.run(&job, 0..4, &Control::default()).map(|result| result == expected);
-        if !matches!(exact, Ok(true)) {
-            break;
-        }
-    }
+        Ok(exact && agrees_with_reference(gpu)?)
+    });
     gpu.tuning.layout = given;
     if exact? { Ok(()) } else { Err(wrong("loads or tallies")) }
 }
