@@ -19,6 +19,7 @@ mod marginal;
 mod mean_field;
 mod one_choice;
 mod population;
+pub mod report;
 mod small_chain;
 mod special;
 mod transient;

@@ -7,8 +7,9 @@
 //! With t_i = P(A > i), A(z) - z = (1 - z)(1 - sum t_i z^i): the law is compound geometric and obeys
 //! P(0) p_0 = 1 - lambda and P(0) p_k = sum_{i=1..k} t_i p_{k-i}, P(0) = 1 - t_0 the chance of no arrival. Every term is
 //! positive, so the relative error of p_k grows like k ulps and does not depend on 1 - lambda. The recursion is left
-//! for the asymptote C z0^-k as soon as both agree to that error, which is a few dozen levels for every lambda: all
-//! other poles are far away. The root z0 of A(z) = z is found to the last digits from logarithms with their leading
+//! for the asymptote C z0^-k when both have agreed to that error for eight levels in a row, by the last of which the
+//! true difference has shrunk far below it. That is after a few dozen levels for every lambda: all other poles are far
+//! away, or the probabilities are below the smallest f64. The root z0 of A(z) = z is found to the last digits from logarithms with their leading
 //! terms removed, so that the series of length 1/(1 - lambda) is summed in closed form.
 
 use super::arrivals::{ArrivalLaw, beyond};
@@ -17,6 +18,8 @@ use super::special::increasing_root;
 
 /// Levels in a row that must agree with the asymptote.
 const AGREEING: usize = 8;
+/// The law meets its asymptote long before.
+const MOST_LEVELS: usize = 10_000;
 
 /// Stationary law of one bin after the deletions; `gap` is 1 - lambda > 0.
 pub(super) fn stationary(arrivals: &ArrivalLaw, gap: f64) -> Marginal {
@@ -34,9 +37,11 @@ pub(super) fn stationary(arrivals: &ArrivalLaw, gap: f64) -> Marginal {
             return Marginal::new(0, p, None);
         }
         p.push(next);
-        let rounding = (k + AGREEING) as f64 * f64::EPSILON;
+        assert!(k < MOST_LEVELS, "the law meets its asymptote within {MOST_LEVELS} levels");
         let agrees = asymptote.is_some_and(|tail| {
             let meant = tail.at_least(k as f64) * -(-tail.rate).exp_m1();
+            // Rounding of the recursion, and of the exponent rate * k.
+            let rounding = 4.0 * (k + AGREEING) as f64 * (1.0 + tail.rate) * f64::EPSILON;
             (next / meant - 1.0).abs() <= rounding
         });
         agreeing = if agrees { agreeing + 1 } else { 0 };

@@ -147,7 +147,7 @@ impl SmallChain {
         let most = MAX_WORK / self.transitions.len().max(1) as u64;
         let mut law = self.start.clone();
         let mut before = self.describe(&law, 0);
-        let mut changes = [f64::INFINITY; 2];
+        let mut changes = [0.0; 2];
         for round in 1..=most {
             law = self.step(&law);
             // One look every eight rounds: looking costs as much as a round.

@@ -26,11 +26,10 @@ pub(super) fn increasing_root(mut low: f64, mut high: f64, f: impl Fn(f64) -> (f
             low = x;
         }
         let newton = x - value / slope;
-        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
-        if (next - x).abs() <= 0.5 * f64::EPSILON * x.abs() || value == 0.0 {
-            return next;
+        if value == 0.0 || (newton - x).abs() <= 0.5 * f64::EPSILON * x.abs() {
+            return x;
         }
-        x = next;
+        x = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
     }
     x
 }
@@ -88,6 +87,7 @@ mod tests {
         // A slope of no use leaves halving.
         let root = increasing_root(0.0, 4.0, |x| (x - 3.0, 0.0));
         assert!((root - 3.0).abs() < 1e-15);
+        assert_eq!(increasing_root(0.0, 2.0, |x| (x - 1.0, 1.0)), 1.0);
     }
 
     #[test]

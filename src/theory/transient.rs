@@ -172,6 +172,9 @@ impl Group {
         next.truncate(next.iter().rposition(visible).map_or(0, |last| last + 1));
         let dropped = next.iter().position(visible).unwrap_or(0);
         next.drain(..dropped);
+        // Rounding changes the sum by an ulp or so a round, always the same way: it must not add up.
+        let sum: f64 = next.iter().sum();
+        next.iter_mut().for_each(|p| *p /= sum);
         self.first += dropped as u64;
         self.probabilities = next;
         self.idle = idle;
