@@ -106,7 +106,7 @@ impl Population {
         };
         let u = tail.at_least(end as f64).min(1.0);
         let f = |s: f64| -(bins * (-u * (-s).exp()).ln_1p()).exp_m1();
-        let slope = -tail.rate * bins * u * ((bins - 1.0) * (-u).ln_1p()).exp();
+        let slope = -tail.rate * bins * u * (1.0 - u).powf(bins - 1.0);
         // Beyond 45 + ln n the max reaches that level with probability below 1e-19.
         table(end) + integrate(45.0 + bins.ln(), f) / tail.rate + 0.5 * f(0.0) - slope / 12.0
     }

@@ -199,6 +199,8 @@ impl Fractions {
                 })
                 .collect();
             tails.reverse();
+            // All bins hold at least the first load, to the last digit: x^d magnifies an error of x = 1 by d.
+            tails.iter_mut().for_each(|x| *x /= sum);
             (group.bins / bins, group.first, tails)
         };
         Self(groups.iter().map(tails).collect())
