@@ -184,7 +184,8 @@ fn one_choice_has_its_closed_forms() {
         // n = 2: geometric with ratio (lambda / (2 - lambda))^2; n = 1: never more than the ball that arrives.
         let two = stationary(&parameters(2, lambda, 1, Arrivals::Binomial)).bins;
         for k in [1u64, 2, 10, 60] {
-            let log_ratio = if lambda < 0.5 { (lambda / (2.0 - lambda)).ln() } else { (-2.0 * gap / (1.0 + gap)).ln_1p() };
+            let log_ratio =
+                if lambda < 0.5 { (lambda / (2.0 - lambda)).ln() } else { (-2.0 * gap / (1.0 + gap)).ln_1p() };
             let exponent = 2.0 * log_ratio * k as f64;
             assert_relative("n = 2", two.load_exceedance(k), exponent.exp(), 1e-13 - 4.0 * f64::EPSILON * exponent);
         }
@@ -237,7 +238,13 @@ fn known_tables_are_reproduced() {
         assert_eq!((prediction.load_basis, prediction.max_basis), (Basis::MeanField, Basis::IndependentBins));
         digits("mean", prediction.bins.mean_load(), mean, 1e-6);
         for (k, known) in (1..).zip(x) {
-            let unit = if known > 0.1 { 1e-6 } else if known > 0.01 { 1e-7 } else { 1e-8 };
+            let unit = if known > 0.1 {
+                1e-6
+            } else if known > 0.01 {
+                1e-7
+            } else {
+                1e-8
+            };
             digits(&format!("d {d}, lambda {lambda}, k {k}"), prediction.bins.load_exceedance(k), known, unit);
         }
     }
@@ -282,9 +289,15 @@ fn distance(a: &leakybins::theory::Population, b: &leakybins::theory::Population
 
 #[test]
 fn iterating_the_rounds_leads_to_the_stationary_law() {
-    for (lambda, d, rounds) in
-        [(0.5, 1, 300), (0.9, 1, 8000), (0.5, 2, 100), (0.9, 2, 500), (0.99, 2, 6000), (0.99, 4, 6000), (0.95, 64, 1500)]
-    {
+    for (lambda, d, rounds) in [
+        (0.5, 1, 300),
+        (0.9, 1, 8000),
+        (0.5, 2, 100),
+        (0.9, 2, 500),
+        (0.99, 2, 6000),
+        (0.99, 4, 6000),
+        (0.95, 64, 1500),
+    ] {
         for start in [Start::Empty, Start::Each(20)] {
             let parameters = Parameters { start, ..parameters(1000, lambda, d, Arrivals::Poisson) };
             for measure in [Measure::Post, Measure::Pre] {
@@ -400,9 +413,8 @@ fn bounds_have_their_shapes() {
 
 #[test]
 fn what_cannot_be_answered_is_refused() {
-    let refusal = |parameters: &Parameters, when, measure| {
-        predict(parameters, when, measure).expect_err("a refusal").to_string()
-    };
+    let refusal =
+        |parameters: &Parameters, when, measure| predict(parameters, when, measure).expect_err("a refusal").to_string();
     let good = parameters(8, 0.5, 2, Arrivals::Binomial);
     for (bad, part) in [
         (Parameters { n: 0, ..good.clone() }, "n = 0"),
@@ -422,7 +434,10 @@ fn what_cannot_be_answered_is_refused() {
     assert!(refusal(&file, When::Round(1), Measure::Post).contains("cannot be read"));
     let law = |p: &[f64]| Transient::from_law(&good, p).expect_err("a refusal").to_string();
     assert!(law(&[0.5, 0.4]).contains("sum to 0.9") && law(&[1.5, -0.5]).contains("probabilities"));
-    assert!(matches!(SmallChain::new(&parameters(50, 0.5, 2, Arrivals::Binomial), 50), Err(TheoryError::ChainSize { .. })));
+    assert!(matches!(
+        SmallChain::new(&parameters(50, 0.5, 2, Arrivals::Binomial), 50),
+        Err(TheoryError::ChainSize { .. })
+    ));
     let tall = Parameters { start: Start::OneBin(9), ..good.clone() };
     assert!(matches!(SmallChain::new(&tall, 3), Err(TheoryError::ChainStart { load: 9, cap: 3 })));
 }

@@ -159,12 +159,7 @@ mod tests {
     fn moments(law: &ArrivalLaw) -> (f64, f64, f64, f64) {
         let p = law.probabilities();
         let sum = |f: &dyn Fn(f64) -> f64| p.iter().enumerate().map(|(k, p)| f(k as f64) * p).sum::<f64>();
-        (
-            sum(&|_| 1.0),
-            sum(&|k| k),
-            sum(&|k| k * (k - 1.0) / 2.0),
-            sum(&|k| k * (k - 1.0) * (k - 2.0) / 6.0),
-        )
+        (sum(&|_| 1.0), sum(&|k| k), sum(&|k| k * (k - 1.0) / 2.0), sum(&|k| k * (k - 1.0) * (k - 2.0) / 6.0))
     }
 
     #[test]
@@ -180,7 +175,10 @@ mod tests {
                 if n < 10 {
                     let law = ArrivalLaw::system(arrivals, n, lambda);
                     let (one, mean, ..) = moments(&law);
-                    assert!((one - 1.0).abs() < 1e-14 && (mean - lambda * n as f64).abs() < 1e-14, "{arrivals:?}, n {n}");
+                    assert!(
+                        (one - 1.0).abs() < 1e-14 && (mean - lambda * n as f64).abs() < 1e-14,
+                        "{arrivals:?}, n {n}"
+                    );
                 }
             }
         }

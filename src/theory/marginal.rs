@@ -1,6 +1,6 @@
 //! The law of the load of one bin.
 
-/// A geometric tail: P(load >= k) = exp(log_scale - rate k).
+/// A geometric tail: `P(load >= k) = exp(log_scale - rate k)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometric {
     /// Logarithm of the factor in front.
@@ -50,7 +50,8 @@ impl Marginal {
         // Beyond the table the load is `len` plus a geometric number of mean 1 / (z0 - 1).
         let over = tail.map_or(0.0, |tail| 1.0 / tail.rate.exp_m1());
         let levels = || (0..).map(f64::from as fn(u32) -> f64).zip(&probabilities);
-        let mean = levels().map(|(k, p)| k * p).sum::<f64>() + if rest > 0.0 { rest * (len as f64 + over) } else { 0.0 };
+        let mean =
+            levels().map(|(k, p)| k * p).sum::<f64>() + if rest > 0.0 { rest * (len as f64 + over) } else { 0.0 };
         let spread = |k: f64| (k - mean) * (k - mean);
         let beyond = if rest > 0.0 { rest * (over * (1.0 + over) + spread(len as f64 + over)) } else { 0.0 };
         let variance = levels().map(|(k, p)| spread(k) * p).sum::<f64>() + beyond;
@@ -71,7 +72,8 @@ impl Marginal {
         let above = self.exceedance(1);
         // Both differences are P(before = 1); the one of the smaller numbers loses less.
         let one = if idle < busy { self.probability(0) - idle } else { busy - above };
-        let probabilities = [idle, one.max(0.0)].into_iter().chain(self.probabilities.iter().skip(1).copied()).collect();
+        let probabilities =
+            [idle, one.max(0.0)].into_iter().chain(self.probabilities.iter().skip(1).copied()).collect();
         let exceedances = [1.0, busy].into_iter().chain(self.exceedances.iter().skip(1).copied()).collect();
         let tail = self.tail.map(|tail| Geometric { log_scale: tail.log_scale + tail.rate, ..tail });
         Self { first: 0, probabilities, exceedances, tail, mean, variance }

@@ -1,31 +1,33 @@
 //! Two and more choices: the fixed point in the limit of many bins.
 //!
-//! Let x_k be the fraction of bins of load at least k after a round, p_k = x_k - x_{k+1}. A ball joins a bin of load j
-//! with probability x_j^d - x_{j+1}^d, so a bin of load j receives Poisson(mu_j) balls, mu_j = lambda q(x_j, x_{j+1}),
-//! q(x, y) = (x^d - y^d)/(x - y); then L' = (L + A - 1)^+.
+//! Let `x_k` be the fraction of bins of load at least k after a round, `p_k = x_k - x_{k+1}`. A ball joins some bin of
+//! load j with probability `x_j^d - x_{j+1}^d`, so a bin of load j receives Poisson(`mu_j`) balls,
+//! `mu_j = lambda q(x_j, x_{j+1})`, `q(x, y) = (x^d - y^d)/(x - y)`; then `L' = (L + A - 1)^+`.
 //!
 //! # Method
 //! Iterating that map takes about 1/(1 - lambda) rounds. The fixed point needs no iteration: a bin crosses each level
 //! downwards as often as upwards, and downwards only by losing a single ball, so
 //!
+//! ```text
 //! p_0 exp(-mu_0) = 1 - lambda,
 //! p_{k+1} exp(-mu_{k+1}) = sum_{j<=k} p_j P(Poisson(mu_j) >= k + 2 - j).
+//! ```
 //!
-//! With x_{k+1} = 1 - p_0 - .. - p_k known, the left side depends on p_{k+1} alone, and grows with it: one bracketed
+//! With `x_{k+1} = 1 - p_0 - .. - p_k` known, the left side depends on `p_{k+1}` alone, and grows with it: one bracketed
 //! scalar root a level, from the bottom to the far tail.
 //!
 //! # Numerics
-//! Every sum is of positive terms. Nothing forces the p_k to sum to 1, so their sum checks the whole: a mismatch delta
-//! of the flows leaves x at infinity with x - lambda x^d = -delta, well conditioned for d >= 2 (for d = 1 that would be
-//! x = -delta/(1 - lambda), see the exact law instead). The subtraction in x_{k+1} leaves an absolute error near 1e-16
-//! where x is tiny, but there mu is tiny as well and p_{k+1} is fed from far below, so small p_k are good to a relative
-//! 1e-12 or better (tests compare with high-precision values down to 1e-300).
+//! Every sum is of positive terms. Nothing forces the `p_k` to sum to 1, so their sum checks the whole: a mismatch delta
+//! of the flows leaves x at infinity with `x - lambda x^d = -delta`, well conditioned for d >= 2 (for d = 1 it would be
+//! `x = -delta/(1 - lambda)`, see the exact law instead). The subtraction in `x_{k+1}` leaves an absolute error near
+//! 1e-16 where x is tiny, but there mu is tiny as well and `p_{k+1}` is fed from far below, so small `p_k` are good to a
+//! relative 1e-12 or better (tests compare with high-precision values down to 1e-300).
 
 use super::arrivals::{beyond, poisson};
 use super::marginal::Marginal;
 use super::special::increasing_root;
 
-/// q(x, y) = (x^d - y^d)/(x - y) and its derivative in y.
+/// `q(x, y) = (x^d - y^d)/(x - y)` and its derivative in y.
 pub(super) fn share(x: f64, y: f64, d: u32) -> (f64, f64) {
     let (mut q, mut slope, mut power) = (1.0, 0.0, 1.0);
     for _ in 1..d {

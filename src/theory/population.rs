@@ -94,14 +94,15 @@ impl Population {
     #[must_use]
     pub fn mean_max(&self) -> f64 {
         let reached = self.groups.iter().map(|(_, law)| law.first()).max().unwrap_or(0);
-        let end = self.groups.iter().map(|(_, law)| law.end()).max().unwrap_or(0);
+        // The sum begins above what is surely reached; from `end` on there are tails only.
+        let end = self.groups.iter().map(|(_, law)| law.end()).max().unwrap_or(0).max(reached + 1);
         let slow = match &self.groups[..] {
             [(bins, law)] => law.tail().filter(|tail| tail.rate < SLOW).map(|tail| (*bins, tail)),
             _ => None,
         };
         let table = |last: u64| (reached + 1..last).map(|k| self.max_exceedance(k)).sum::<f64>();
         let Some((bins, tail)) = slow else {
-            let beyond = (end.max(reached + 1)..).map(|k| self.max_exceedance(k));
+            let beyond = (end..).map(|k| self.max_exceedance(k));
             return reached as f64 + table(end) + beyond.take_while(|p| *p > 1e-20).sum::<f64>();
         };
         let u = tail.at_least(end as f64).min(1.0);

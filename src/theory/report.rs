@@ -111,10 +111,8 @@ impl<'a> Document<'a> {
                 mean: bins.mean_max(),
                 quantiles: [0.05, 0.5, 0.95, 0.999].map(|q| (q, bins.max_quantile(q))).to_vec(),
             },
-            bounds: (gap > 0.0).then(|| Bounds {
-                one_choice: bounds::one_choice(n, gap),
-                two_choices: bounds::two_choices(n, gap),
-            }),
+            bounds: (gap > 0.0)
+                .then(|| Bounds { one_choice: bounds::one_choice(n, gap), two_choices: bounds::two_choices(n, gap) }),
             levels: Level::grid(bins, MAX_LEVELS),
         }
     }
@@ -126,8 +124,7 @@ impl Level {
         let last = bins.max_quantile(1.0 - INVISIBLE) + 1;
         let steps = (0..19).flat_map(|e| [1, 2, 5].map(|m| m * 10u64.pow(e)));
         let step = steps.into_iter().find(|step| last / step + 2 <= most as u64).unwrap_or(u64::MAX);
-        let level =
-            |k| Level { k, load_exceedance: bins.load_exceedance(k), max_exceedance: bins.max_exceedance(k) };
+        let level = |k| Level { k, load_exceedance: bins.load_exceedance(k), max_exceedance: bins.max_exceedance(k) };
         (0..=last.div_ceil(step)).map(|i| level(i * step)).collect()
     }
 }

@@ -1,15 +1,16 @@
 //! Few bins: the exact law of the max load, by the whole Markov chain.
 //!
 //! Bins are exchangeable, so a state is the loads in descending order. Given the state, a ball joins a bin of load j
-//! with probability (x_j^d - x_{j+1}^d) / (n p_j), x_j the fraction of bins of load at least j, p_j that of load j.
+//! with probability `(x_j^d - x_{j+1}^d) / (n p_j)`, `x_j` the fraction of bins of load at least j, `p_j` that of load
+//! j.
 //! Loads are those after the deletions.
 //!
 //! # Error
 //! States with a load above the cap are left out; the probability that flows into them is lost and counted. True
 //! probabilities exceed the computed ones, by at most the lost mass in all.
 
-use super::arrivals::ArrivalLaw;
 use super::TheoryError;
+use super::arrivals::ArrivalLaw;
 use crate::process::leaky::Parameters;
 use crate::process::start::Initial;
 use std::collections::HashMap;

@@ -1,17 +1,17 @@
 //! The law of a bin round by round, from any start: exact for one choice, in the limit of many bins for more.
 //!
-//! Bins that start alike form a group with one law. All groups see the same fractions x_j (see
+//! Bins that start alike form a group with one law. All groups see the same fractions `x_j` (see
 //! [`mean_field`](super::mean_field)), so that a single overloaded bin is followed by itself and not smeared over all.
 //!
 //! # Numerics
 //! Probabilities below [`FLOOR`] at the two ends of a law are dropped: they are far below what any number of bins up to
 //! 2^53 makes visible. Everything else is a sum of positive terms.
 
+use super::TheoryError;
 use super::arrivals::ArrivalLaw;
 use super::marginal::Marginal;
 use super::mean_field::share;
 use super::population::Population;
-use super::TheoryError;
 use crate::process::leaky::Parameters;
 use crate::process::start::{Initial, Start};
 
