@@ -1,6 +1,7 @@
 //! The theory against values that the program did not make (`oracles/`, `kat/theory.json`), against itself where two
 //! ways lead to one number, and against its closed forms.
 
+use assert_cmd::Command;
 use leakybins::process::Measure;
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
@@ -403,6 +404,73 @@ fn astronomical_loads_cost_nothing() {
     let median = bins.max_quantile(0.5);
     assert!((bins.max_exceedance(median) - 0.5).abs() < 1e-8);
     assert!(bins.load_exceedance(1_000_000_000_000) < 1e-300);
+}
+
+/// The plain iteration would take about 10^10 rounds here.
+#[test]
+fn the_fixed_point_near_one_is_quick() {
+    let parameters = parameters(1 << 20, 1.0 - 1e-9, 2, Arrivals::Binomial);
+    let times = (0..5).map(|_| {
+        let begun = std::time::Instant::now();
+        assert!(stationary(&parameters).bins.mean_load() > 12.0);
+        begun.elapsed()
+    });
+    let best = times.min().expect("five times");
+    assert!(best.as_secs_f64() < 0.1, "{best:?}");
+}
+
+fn leakybins(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leakybins"));
+    command.args(arguments.split_whitespace());
+    command
+}
+
+fn output(arguments: &str) -> String {
+    let output = leakybins(arguments).assert().success().get_output().stdout.clone();
+    String::from_utf8(output).expect("results are UTF-8")
+}
+
+#[test]
+fn the_command_says_what_is_exact_and_what_is_not() {
+    let text = output("theory leaky --n 1024 --lambda 0.95 --d 2");
+    for part in ["mean field", "approximate", "1.250510", "0.7390936", "198.5441"] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    let text = output("theory leaky --n 1024 --lambda 0.95 --d 1 --arrivals poisson --measure pre");
+    for part in ["exact for these parameters", "9.975000", "before the deletions", "decay rate"] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert!(!text.contains("approximate") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn the_command_speaks_json_and_csv() {
+    let arguments = "theory leaky --n 1e6 --lambda 0.9 --d 2 --start one-bin:1000 --rounds 100";
+    let json: Value = serde_json::from_str(&output(&format!("{arguments} --format json"))).expect("valid JSON");
+    let names: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();
+    let documented =
+        ["schema", "version", "process", "parameters", "round", "measure", "load", "max_load", "bounds", "levels"];
+    assert_eq!(names, documented);
+    assert_eq!((&json["round"], &json["load"]["basis"]), (&Value::from(100), &Value::from("mean-field")));
+    assert!((number(&json["max_load"]["mean"]) - 900.0).abs() < 0.1);
+    let levels = json["levels"].as_array().expect("levels");
+    assert!(levels.len() > 900 && levels[900]["k"] == 900);
+    let csv = output(&format!("{arguments} --format csv"));
+    let mut lines = csv.lines();
+    assert_eq!((lines.next(), lines.next()), (Some("k,load_exceedance,max_exceedance"), Some("0,1.0,1.0")));
+    assert_eq!(csv.lines().count(), levels.len() + 1);
+}
+
+#[test]
+fn the_command_refuses_with_reason_and_code() {
+    for (arguments, part) in [
+        ("theory leaky --lambda 1", "no stationary law"),
+        ("theory leaky --lambda 2", "lambda = 2"),
+        ("theory leaky --rounds 0 --measure pre", "round 0"),
+        ("theory leaky --rounds 1 --start file:/no/such/file", "cannot be read"),
+    ] {
+        leakybins(arguments).assert().code(2).stdout("").stderr(predicates::str::contains(part));
+    }
 }
 
 #[test]

@@ -114,14 +114,23 @@ fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> 
         line("ln(n/(1-lambda))/(1-lambda)", bounds.one_choice, "shape of the paper's bound, d = 1")?;
     }
 
-    let levels = Level::grid(&prediction.bins, MAX_ROWS);
+    let grid = Level::grid(&prediction.bins, MAX_ROWS);
+    // Of levels that are equally likely the first and the last say all.
+    let alike = |a: &Level, b: &Level| a.load_exceedance == b.load_exceedance && a.max_exceedance == b.max_exceedance;
+    let told = |i: usize| i > 0 && i + 1 < grid.len() && alike(&grid[i - 1], &grid[i]) && alike(&grid[i], &grid[i + 1]);
+    let levels: Vec<&Level> = (0..grid.len()).filter(|&i| !told(i)).map(|i| &grid[i]).collect();
     let width = levels.iter().map(|l| l.k.to_string().len()).max().unwrap_or(1).max(3);
     writeln!(out, "\nload L of a bin and max load M, in balls")?;
     writeln!(out, "  {:>width$}  {:>9}  {:>9}", "k", "P(L >= k)", "P(M >= k)")?;
     for Level { k, load_exceedance, max_exceedance } in levels {
-        writeln!(out, "  {k:>width$}  {:>9}  {:>9}", probability(load_exceedance), probability(max_exceedance))?;
+        writeln!(out, "  {k:>width$}  {:>9}  {:>9}", cell(*load_exceedance), cell(*max_exceedance))?;
     }
     Ok(())
+}
+
+/// A probability in nine columns; one that is 0 is exactly so, or far below what is computed.
+fn cell(p: f64) -> String {
+    if p == 0.0 { "0".to_owned() } else { probability(p) }
 }
 
 fn meaning(basis: Basis) -> &'static str {
