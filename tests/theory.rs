@@ -195,6 +195,38 @@ fn one_choice_has_its_closed_forms() {
     }
 }
 
+/// Nothing forces the recursion and its tail to sum to 1, or to have the mean that the generating function gives.
+#[test]
+fn one_choice_is_a_law_for_all_parameters() {
+    let gaps = (0..=52).map(|e| 0.5f64.powi(e)).chain((1..40).map(|i| f64::from(i) / 40.0));
+    for gap in gaps {
+        let lambda = 1.0 - gap;
+        for n in [1u64, 2, 3, 4, 5, 7, 16, 100, 1024, 1_000_000_007, 1 << 53] {
+            let bins = n as f64;
+            for arrivals in [Arrivals::Binomial, Arrivals::Poisson, Arrivals::Fixed] {
+                let what = format!("{arrivals:?}, n {n}, 1 - lambda = {gap}");
+                let law = stationary(&parameters(n, lambda, 1, arrivals)).bins;
+                let sum = law.empty_fraction() + law.load_exceedance(1);
+                assert!((sum - 1.0).abs() < 5e-14, "{what}: sums to 1 + {:e}", sum - 1.0);
+                let whole = (lambda * bins).floor();
+                let pairs = match arrivals {
+                    Arrivals::Binomial => lambda * lambda * (1.0 - 1.0 / bins) / 2.0,
+                    Arrivals::Poisson => lambda * lambda / 2.0,
+                    // floor(lambda n) balls, and one more with the probability that makes the mean lambda n.
+                    Arrivals::Fixed => whole * (lambda - (whole + 1.0) / (2.0 * bins)) / bins,
+                };
+                let bound = 1e-13 * pairs / gap + 1e-15 / gap;
+                assert!(
+                    (law.mean_load() - pairs / gap).abs() <= bound,
+                    "{what}: {} for {}",
+                    law.mean_load(),
+                    pairs / gap
+                );
+            }
+        }
+    }
+}
+
 /// The tables of one choice and of the mean field as they are known to some digits.
 #[test]
 fn known_tables_are_reproduced() {
@@ -417,6 +449,17 @@ fn the_fixed_point_near_one_is_quick() {
     });
     let best = times.min().expect("five times");
     assert!(best.as_secs_f64() < 0.1, "{best:?}");
+}
+
+#[test]
+fn a_file_of_loads_starts_a_law() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("loads.txt");
+    std::fs::write(&path, "3 0 0 1").expect("written");
+    let parameters = Parameters { start: Start::File(path), ..parameters(4, 0.0, 2, Arrivals::Binomial) };
+    let at = |round| predict(&parameters, When::Round(round), Measure::Post).expect("a prediction").bins;
+    assert_eq!([0, 1, 2, 3].map(|round| at(round).mean_load()), [1.0, 0.5, 0.25, 0.0]);
+    assert_eq!([1, 2, 3, 4].map(|k| at(0).load_exceedance(k)), [0.5, 0.25, 0.25, 0.0]);
 }
 
 fn leakybins(arguments: &str) -> Command {
