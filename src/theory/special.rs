@@ -26,8 +26,12 @@ pub(super) fn increasing_root(mut low: f64, mut high: f64, f: impl Fn(f64) -> (f
             low = x;
         }
         let newton = x - value / slope;
-        if value == 0.0 || (newton - x).abs() <= 0.5 * f64::EPSILON * x.abs() {
+        if value == 0.0 {
             return x;
+        }
+        // Rounding of `f` keeps the last steps at an ulp or two.
+        if (newton - x).abs() <= 4.0 * f64::EPSILON * x.abs() {
+            return newton;
         }
         x = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
     }
