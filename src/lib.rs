@@ -20,7 +20,7 @@
 //! | [`rng`] | the counter layout, Philox, bounded integers, threshold tables |
 //! | [`process`] | the processes: parameters, initial loads, one round |
 //! | [`backend`] | where blocks of replicas run: `reference`, `cpu`, `gpu` |
-//! | [`stats`] | tallies: integers that add |
+//! | [`stats`] | tallies: integers that add; estimates and intervals made of them |
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |

@@ -116,6 +116,9 @@ pub enum BackendError {
     /// The adapter's answers differ from the reference.
     #[error("{0}")]
     SelfCheck(String),
+    /// The device cannot do what was asked for.
+    #[error("{0}")]
+    Unsupported(String),
     /// The device reported an error.
     #[error("{0}; the block can be computed with --backend cpu")]
     Device(String),

@@ -1,5 +1,6 @@
 //! Which backend a run gets.
 
+use super::gpu::{Gpu, Tuning};
 use super::{Backend, BackendError, Host};
 use std::time::Duration;
 
@@ -26,22 +27,36 @@ pub struct Options {
     pub allow_software: bool,
     /// Time that one submission to the GPU should take.
     pub submit_budget: Duration,
+    /// Layout and the like, where the automatic choice is not wanted.
+    pub tuning: Tuning,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { gpu: None, allow_software: false, submit_budget: Duration::from_millis(100) }
+        Self { gpu: None, allow_software: false, submit_budget: Duration::from_millis(100), tuning: Tuning::default() }
     }
 }
 
-/// Opens the backend that `choice` and `options` ask for.
+/// Opens the backend that `choice` and `options` ask for. A GPU is compared with the reference first.
 ///
 /// # Errors
 /// [`BackendError::NoAdapter`] where a GPU was asked for and none fits; the message lists what there is.
+/// [`BackendError::SelfCheck`] where the GPU computes wrongly. With [`Choice::Auto`] the CPU is taken only where there
+/// is no GPU: one that is named and missing, or that is there and fails, is an error.
 pub fn open(choice: Choice, options: &Options) -> Result<Box<dyn Backend>, BackendError> {
     match choice {
         Choice::Reference => Ok(Box::new(Host::reference())),
-        Choice::Cpu | Choice::Auto => Ok(Box::new(Host::cpu())),
-        Choice::Gpu => Err(BackendError::NoAdapter(format!("placeholder {options:?}"))),
+        Choice::Cpu => Ok(Box::new(Host::cpu())),
+        Choice::Gpu => open_gpu(options),
+        Choice::Auto => match open_gpu(options) {
+            Err(BackendError::NoAdapter(_)) if options.gpu.is_none() => Ok(Box::new(Host::cpu())),
+            other => other,
+        },
     }
+}
+
+fn open_gpu(options: &Options) -> Result<Box<dyn Backend>, BackendError> {
+    let mut gpu = Gpu::open(options)?;
+    gpu.self_check()?;
+    Ok(Box::new(gpu))
 }

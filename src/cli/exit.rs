@@ -85,7 +85,7 @@ fn of_backend(error: &BackendError) -> Exit {
     match error {
         BackendError::Cancelled => Exit::Interrupted,
         BackendError::Conservation { .. } => Exit::Integrity,
-        BackendError::Memory { .. } => Exit::Usage,
+        BackendError::Memory { .. } | BackendError::Unsupported(_) => Exit::Usage,
         BackendError::SelfCheck(_) => Exit::SelfCheck,
         BackendError::NoAdapter(_) | BackendError::Device(_) | BackendError::Lost(_) => Exit::NoDevice,
     }
@@ -113,6 +113,7 @@ mod tests {
             (anyhow::Error::from(RunError::from(lost())).context("y"), Exit::NoDevice),
             (RunError::from(integrity).into(), Exit::Integrity),
             (RunError::from(memory).into(), Exit::Usage),
+            (BackendError::Unsupported("x".into()).into(), Exit::Usage),
             (RunError::from(BackendError::SelfCheck("x".into())).into(), Exit::SelfCheck),
             (RunError::from(BackendError::Cancelled).into(), Exit::Interrupted),
         ] {

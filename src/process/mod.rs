@@ -6,6 +6,8 @@ pub mod leaky;
 pub mod start;
 
 use crate::rng::Draws;
+use crate::rng::bounded::Packing;
+use crate::rng::thresholds::Thresholds;
 use crate::run::Schedule;
 use crate::stats::{Flow, Histogram, Tally};
 use serde::{Deserialize, Serialize};
@@ -70,6 +72,22 @@ pub trait Process: fmt::Debug + Send + Sync {
 
     /// The fast CPU path; the plain one where there is none.
     fn runner(&self) -> Box<dyn Runner + '_>;
+
+    /// What the GPU needs to know.
+    fn kernel(&self) -> Kernel<'_>;
+}
+
+/// A process on the GPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel<'a> {
+    /// The WGSL fragment of the process: `throw_unit` and `serve`, see `shaders/leaky.wgsl`.
+    pub source: &'static str,
+    /// Law of the number of balls of a round.
+    pub arrivals: &'a Thresholds,
+    /// How the bins that the balls sample are drawn.
+    pub packing: Packing,
+    /// Whether every replica starts with empty bins, which saves making and moving the loads.
+    pub starts_empty: bool,
 }
 
 /// Runs many rounds of one replica at a time; owns whatever scratch memory that takes.

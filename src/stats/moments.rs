@@ -48,19 +48,61 @@ impl Moments {
     }
 
     /// Mean squared deviation from the mean, or `None` where there is no value.
-    ///
-    /// # Numerics
-    /// The squares are centred on the floor of the mean in exact integers; only then is there a rounding.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.power_sums().scaled_squares() / (self.count as f64 * self.count as f64))
+    }
+
+    /// Without the extremes.
+    #[must_use]
+    pub fn power_sums(&self) -> PowerSums {
+        PowerSums { count: self.count, sum: self.sum, sum_squares: self.sum_squares }
+    }
+}
+
+/// Count, sum and sum of squares of some values: all that a mean and its error need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PowerSums {
+    /// Number of values.
+    pub count: u64,
+    /// Sum of the values.
+    pub sum: u128,
+    /// Sum of their squares.
+    pub sum_squares: u128,
+}
+
+impl PowerSums {
+    /// Sum of the squared deviations from the mean; 0 where there is no value.
+    #[must_use]
+    pub fn centred_squares(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.scaled_squares() / self.count as f64 }
+    }
+
+    /// The number of values times the sum of their squared deviations from the mean.
+    ///
+    /// # Numerics
+    /// The squares are centred on the floor of the mean in exact integers, and so is what the rest of the mean takes
+    /// away wherever it matters: one rounding, whatever the mean.
+    fn scaled_squares(&self) -> f64 {
         let count = u128::from(self.count);
-        let centre = self.sum.checked_div(count)?;
-        let rest = (self.sum - centre * count) as f64 / self.count as f64;
+        let Some(centre) = self.sum.checked_div(count) else { return 0.0 };
+        let rest = self.sum - centre * count;
         // Intermediate terms may pass 2^128, the result is at most `sum_squares`: exact modulo 2^128.
         let cross = centre.wrapping_mul(self.sum).wrapping_mul(2);
         let square = centre.wrapping_mul(centre).wrapping_mul(count);
         let centred = self.sum_squares.wrapping_sub(cross).wrapping_add(square);
-        Some(centred as f64 / self.count as f64 - rest * rest)
+        match centred.checked_mul(count) {
+            Some(scaled) => scaled.saturating_sub(rest * rest) as f64,
+            // rest^2 / count is below 2^64 and so, for fewer than 2^43 values, below one rounding of `centred`.
+            None => centred as f64 * count as f64,
+        }
+    }
+
+    /// Kish's effective number of the values, (sum)^2 / (sum of squares): how many equal values would be spread as
+    /// thinly. NaN where all are 0.
+    pub(super) fn effective_count(&self) -> f64 {
+        let sum = self.sum as f64;
+        sum / self.sum_squares as f64 * sum
     }
 }
 

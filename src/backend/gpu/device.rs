@@ -1,6 +1,9 @@
-//! Which adapters there are.
+//! Which adapters there are, how one is chosen, and an opened one whose errors are values.
 
+use crate::backend::BackendError;
 use serde::Serialize;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use wgpu::DeviceType;
 
 /// What an adapter is.
@@ -95,8 +98,201 @@ pub fn adapters() -> Vec<AdapterSummary> {
     enumerate().iter().enumerate().map(|(index, adapter)| AdapterSummary::new(index, adapter)).collect()
 }
 
+impl fmt::Display for AdapterSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = format!("{:?}", self.kind).to_lowercase();
+        write!(f, "{} ({kind}, {}, {} {})", self.name, self.backend, self.driver, self.driver_info)
+    }
+}
+
 fn enumerate() -> Vec<wgpu::Adapter> {
     let descriptor = wgpu::InstanceDescriptor::new_without_display_handle().with_env();
     let instance = wgpu::Instance::new(descriptor);
     pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY))
+}
+
+/// Position of the adapter that fits: discrete before integrated, virtual, other; a software adapter only where it is
+/// named or allowed.
+fn choose(adapters: &[AdapterSummary], gpu: Option<&str>, allow_software: bool) -> Result<usize, BackendError> {
+    let wanted = gpu.map(str::trim);
+    let fits = |a: &&AdapterSummary| match wanted {
+        None => true,
+        Some(w) => match (w.parse::<usize>(), w.strip_prefix("pci:")) {
+            (Ok(index), _) => a.index == index,
+            (_, Some(address)) => a.pci_address.eq_ignore_ascii_case(address),
+            _ => a.name.to_lowercase().contains(&w.to_lowercase()),
+        },
+    };
+    let by_name = wanted.is_some_and(|w| w.parse::<usize>().is_err() && !w.starts_with("pci:"));
+    let may = |a: &&AdapterSummary| a.kind != AdapterKind::Software || allow_software || by_name;
+    if let Some(best) = adapters.iter().filter(fits).filter(may).min_by_key(|a| a.kind) {
+        return Ok(best.index);
+    }
+    let asked = wanted.map_or_else(|| "no GPU was found".to_owned(), |w| format!("no adapter fits '{w}'"));
+    let list: Vec<String> = adapters.iter().map(|a| format!("{}: {a}", a.index)).collect();
+    let what_there_is = if list.is_empty() { "there is no adapter at all".to_owned() } else { list.join("; ") };
+    let remedy = if adapters.iter().any(|a| a.kind == AdapterKind::Software) {
+        "give an index, part of a name or pci:ADDRESS; a software adapter also needs --allow-software"
+    } else {
+        "install the driver of the GPU (Vulkan, Metal or DX12), or use --backend cpu"
+    };
+    Err(BackendError::NoAdapter(format!("{asked} ({what_there_is}); {remedy}")))
+}
+
+/// A device with its queue. What goes wrong on it is kept here and told by [`Device::check`], never a panic.
+pub(super) struct Device {
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) summary: AdapterSummary,
+    pub(super) features: wgpu::Features,
+    errors: Arc<Mutex<Vec<String>>>,
+    lost: Arc<Mutex<Option<String>>>,
+}
+
+impl Device {
+    /// Opens the adapter that fits `gpu` (index, part of the name, or `pci:ADDRESS`).
+    pub(super) fn open(gpu: Option<&str>, allow_software: bool) -> Result<Self, BackendError> {
+        let adapters = enumerate();
+        let summaries: Vec<_> = adapters.iter().enumerate().map(|(i, a)| AdapterSummary::new(i, a)).collect();
+        let index = choose(&summaries, gpu, allow_software)?;
+        let adapter = &adapters[index];
+        let features = adapter.features() & (wgpu::Features::SHADER_INT64 | wgpu::Features::SUBGROUP);
+        let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
+            label: Some("leakybins"),
+            required_features: features,
+            required_limits: adapter.limits(),
+            experimental_features: wgpu::ExperimentalFeatures::disabled(),
+            memory_hints: wgpu::MemoryHints::Performance,
+            trace: wgpu::Trace::Off,
+        }))
+        .map_err(|e| BackendError::Device(format!("{} could not be opened ({e})", summaries[index])))?;
+        let (errors, lost) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(None)));
+        let sink = Arc::clone(&errors);
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| lock(&sink).push(error.to_string())));
+        let sink = Arc::clone(&lost);
+        device.set_device_lost_callback(move |reason, message| {
+            *lock(&sink) = Some(format!("{reason:?}: {message}"));
+        });
+        Ok(Self { device, queue, summary: summaries[index].clone(), features, errors, lost })
+    }
+
+    /// Whether the driver is llvmpipe or the like.
+    pub(super) fn is_software(&self) -> bool {
+        self.summary.kind == AdapterKind::Software
+    }
+
+    /// Tells the loss of the device, or the first error on it since the last check.
+    pub(super) fn check(&self) -> Result<(), BackendError> {
+        if let Some(reason) = self.loss() {
+            return Err(BackendError::Lost(reason));
+        }
+        match lock(&self.errors).drain(..).next() {
+            Some(error) => Err(BackendError::Device(format!("the GPU reports: {error}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Why the device was lost, if it was.
+    pub(super) fn loss(&self) -> Option<String> {
+        lock(&self.lost).clone()
+    }
+
+    /// Waits until `submission` is done and its callbacks have run.
+    pub(super) fn wait(&self, submission: &wgpu::SubmissionIndex) -> Result<(), BackendError> {
+        let poll = wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: None };
+        let waited = self.device.poll(poll);
+        self.check()?;
+        waited.map(|_| ()).map_err(|e| BackendError::Device(format!("waiting for the GPU failed ({e})")))
+    }
+
+    /// Creates something; `what` names it where that fails.
+    pub(super) fn create<T>(&self, what: &str, make: impl FnOnce(&wgpu::Device) -> T) -> Result<T, BackendError> {
+        let filters = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
+        let scopes = filters.map(|filter| self.device.push_error_scope(filter));
+        let made = make(&self.device);
+        let errors: Vec<String> =
+            scopes.into_iter().rev().filter_map(|s| pollster::block_on(s.pop())).map(|e| e.to_string()).collect();
+        self.check()?;
+        match errors.first() {
+            Some(error) => Err(BackendError::Device(format!("the GPU cannot make {what}: {error}"))),
+            None => Ok(made),
+        }
+    }
+
+    /// A buffer of `bytes` bytes.
+    pub(super) fn buffer(
+        &self,
+        what: &'static str,
+        bytes: u64,
+        usage: wgpu::BufferUsages,
+    ) -> Result<wgpu::Buffer, BackendError> {
+        let descriptor = wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation: false };
+        self.create(what, |device| device.create_buffer(&descriptor))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapter(index: usize, name: &str, kind: AdapterKind, pci: &str) -> AdapterSummary {
+        AdapterSummary {
+            index,
+            name: name.into(),
+            kind,
+            backend: "vulkan".into(),
+            driver: "driver".into(),
+            driver_info: "1".into(),
+            pci_address: pci.into(),
+            vendor: 0,
+            device: 0,
+            int64: true,
+            timestamp: true,
+            max_workgroup_storage: 0,
+            max_invocations: 0,
+            max_storage_binding: 0,
+            max_buffer: 0,
+        }
+    }
+
+    #[test]
+    fn the_adapter_that_fits_is_chosen() {
+        use AdapterKind::{Discrete, Integrated, Software};
+        let all = [
+            adapter(0, "llvmpipe 15.0.6", Software, ""),
+            adapter(1, "Small 10", Integrated, "0000:00:02.0"),
+            adapter(2, "Big 20", Discrete, "0000:01:00.0"),
+            adapter(3, "Big 20", Discrete, "0000:02:00.0"),
+        ];
+        for (gpu, allow, index) in [
+            (None, false, Some(2)),
+            (None, true, Some(2)),
+            (Some("small"), false, Some(1)),
+            (Some("BIG"), false, Some(2)),
+            (Some("3"), false, Some(3)),
+            (Some("pci:0000:02:00.0"), false, Some(3)),
+            (Some("llvm"), false, Some(0)),
+            (Some("0"), false, None),
+            (Some("0"), true, Some(0)),
+            (Some("7"), true, None),
+            (Some("other"), true, None),
+        ] {
+            assert_eq!(choose(&all, gpu, allow).ok(), index, "{gpu:?} {allow}");
+        }
+        assert!(choose(&all[..1], None, false).is_err(), "a software adapter is not taken by itself");
+        assert_eq!(choose(&all[..1], None, true).ok(), Some(0));
+    }
+
+    #[test]
+    fn refusals_list_what_there_is() {
+        let all = [adapter(0, "llvmpipe", AdapterKind::Software, "")];
+        let message = choose(&all, Some("4090"), false).expect_err("there is none").to_string();
+        assert!(message.contains("4090") && message.contains("0: llvmpipe") && message.contains("--allow-software"));
+        let message = choose(&[], None, true).expect_err("there is none").to_string();
+        assert!(message.contains("no adapter at all") && message.contains("--backend cpu"));
+    }
 }

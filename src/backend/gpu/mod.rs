@@ -1,5 +1,230 @@
-//! The GPU, through wgpu.
+//! The GPU, through wgpu: the same bits as every other backend, on whatever adapter there is.
+//!
+//! A block is cut into chunks whose loads fit the device at once; a chunk runs in submissions of as many rounds as the
+//! time budget allows; after each, the tallies come back and are added up here as integers of 64 and 128 bits.
 
+mod check;
+mod chunk;
+pub mod compose;
 mod device;
+mod plan;
+mod ramp;
+pub mod records;
 
 pub use device::{AdapterKind, AdapterSummary, adapters};
+
+use super::{Backend, BackendError, BlockResult, Control, Job, Options, check_conservation};
+use crate::rng::Draws;
+use crate::rng::bounded::Packing;
+use crate::stats::Tally;
+use chunk::{Chunk, Ended, Pipelines};
+use compose::{Layout, Multiply};
+use device::Device;
+use plan::Form;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+/// How the work is laid out on the device, where the automatic choice is not wanted. Nothing here changes a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// The layout; chosen from the number of bins and replicas where there is none.
+    pub layout: Option<Layout>,
+    /// The 64-bit product; the device's own integers where it has them and none is given.
+    pub multiply: Option<Multiply>,
+    /// Threads of a workgroup; chosen from the number of balls where there is none.
+    pub workgroup: Option<u32>,
+    /// Whether to use subgroups where the device has them.
+    pub subgroups: bool,
+    /// Most rounds of a submission.
+    pub most_rounds: Option<u64>,
+    /// Whether shaders keep all of wgpu's run-time checks.
+    pub checked: bool,
+    /// Changes the composed shader before it is compiled: tests plant errors with it.
+    #[doc(hidden)]
+    pub mutate: Option<fn(&str) -> String>,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            layout: None,
+            multiply: None,
+            workgroup: None,
+            subgroups: true,
+            most_rounds: None,
+            checked: false,
+            mutate: None,
+        }
+    }
+}
+
+/// The GPU backend.
+pub struct Gpu {
+    gpu: Option<String>,
+    allow_software: bool,
+    budget: Duration,
+    tuning: Tuning,
+    device: Device,
+    /// Pipelines of the last shader: the blocks of a run share it.
+    pipelines: Option<Pipelines>,
+    /// Injected faults: submissions until the device is destroyed, and how often that is still to happen.
+    fault: Option<(u64, u32)>,
+    submissions: u64,
+}
+
+impl std::fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gpu").field("adapter", &self.device.summary).field("tuning", &self.tuning).finish()
+    }
+}
+
+impl Gpu {
+    /// Opens the adapter that `options` ask for.
+    ///
+    /// # Errors
+    /// [`BackendError::NoAdapter`] where none fits, [`BackendError::Device`] where it cannot be opened.
+    pub fn open(options: &Options) -> Result<Self, BackendError> {
+        let device = Device::open(options.gpu.as_deref(), options.allow_software)?;
+        Ok(Self {
+            gpu: options.gpu.clone(),
+            allow_software: options.allow_software,
+            budget: options.submit_budget,
+            tuning: options.tuning,
+            device,
+            pipelines: None,
+            fault: None,
+            submissions: 0,
+        })
+    }
+
+    /// The adapter.
+    #[must_use]
+    pub fn summary(&self) -> &AdapterSummary {
+        &self.device.summary
+    }
+
+    /// Compares the adapter with known answers and with a short run of the reference: well under a second.
+    ///
+    /// # Errors
+    /// [`BackendError::SelfCheck`] where they differ.
+    pub fn self_check(&mut self) -> Result<(), BackendError> {
+        check::self_check(self)
+    }
+
+    /// The answers of the adapter's Philox4x32-10 to (counter, key) pairs, for known-answer tests.
+    ///
+    /// # Errors
+    /// Where the device fails.
+    pub fn philox(
+        &self,
+        questions: &[([u32; 4], [u32; 2])],
+        multiply: Multiply,
+    ) -> Result<Vec<[u32; 4]>, BackendError> {
+        check::philox(&self.device, questions, multiply)
+    }
+
+    /// The first bin that each of `balls` balls samples, as the adapter draws it.
+    ///
+    /// # Errors
+    /// Where the device fails.
+    pub fn first_choices(
+        &self,
+        packing: &Packing,
+        draws: &Draws,
+        balls: u32,
+        multiply: Multiply,
+    ) -> Result<Vec<u32>, BackendError> {
+        check::first_choices(&self.device, packing, draws, balls, multiply)
+    }
+
+    /// Destroys the device after so many further submissions, and its successors likewise, `losses` times in all:
+    /// tests see with it that a lost device changes no result.
+    #[doc(hidden)]
+    pub fn inject_losses(&mut self, after_submissions: u64, losses: u32) {
+        self.fault = Some((after_submissions, losses));
+        self.submissions = 0;
+    }
+
+    fn block(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        let mut result = BlockResult { tally: Tally::default(), loads: Vec::new() };
+        let kernel = job.process.kernel();
+        let mut form = Form::NARROW;
+        let mut start = block.start;
+        while start < block.end {
+            let plan = plan::plan(&self.device, &self.tuning, job, block.end - start, form)?;
+            let replicas = start..(start + plan.replicas).min(block.end);
+            let mut source = chunk::source(&kernel, &plan);
+            if let Some(mutate) = self.tuning.mutate {
+                source = mutate(&source);
+            }
+            let pipelines = match self.pipelines.take().filter(|p| p.are_of(&source)) {
+                Some(pipelines) => pipelines,
+                None => Pipelines::new(&self.device, source, plan.variant.layout, self.tuning.checked)?,
+            };
+            let pipelines = &*self.pipelines.insert(pipelines);
+            let (fault, submissions) = (&mut self.fault, &mut self.submissions);
+            let mut submitted = |device: &Device| {
+                *submissions += 1;
+                if let Some((after, losses)) = fault
+                    && *submissions > *after
+                    && *losses > 0
+                {
+                    *losses -= 1;
+                    *submissions = 0;
+                    device.device.destroy();
+                }
+            };
+            let ended = match Chunk::new(&self.device, pipelines, job, plan, form, replicas.clone())? {
+                Ok(chunk) => chunk.run(self.budget, control, &mut submitted)?,
+                Err(larger) => Ended::Outgrown(larger),
+            };
+            match ended {
+                Ended::Outgrown(larger) => form = larger,
+                Ended::Done(chunk) => {
+                    check_conservation(&chunk.tally, &replicas)?;
+                    result.tally.merge(&chunk.tally);
+                    result.loads.extend(chunk.loads);
+                    start = replicas.end;
+                }
+            }
+        }
+        Ok(result)
+    }
+}
+
+impl Backend for Gpu {
+    fn name(&self) -> &'static str {
+        "gpu"
+    }
+
+    fn adapter(&self) -> Option<String> {
+        Some(self.device.summary.to_string())
+    }
+
+    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        // wgpu panics where a device is lost while it waits.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.block(job, block, control)));
+        match outcome {
+            Ok(Err(BackendError::Device(error))) => match self.device.loss() {
+                Some(reason) => Err(BackendError::Lost(reason)),
+                None => Err(BackendError::Device(error)),
+            },
+            Ok(result) => result,
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map_or("", String::as_str);
+                match self.device.loss() {
+                    Some(reason) => Err(BackendError::Lost(reason)),
+                    None if text.contains("lost") => Err(BackendError::Lost(text.to_owned())),
+                    None => resume_unwind(panic),
+                }
+            }
+        }
+    }
+
+    fn renew(&mut self) -> Result<(), BackendError> {
+        self.pipelines = None;
+        self.device = Device::open(self.gpu.as_deref(), self.allow_software)?;
+        Ok(())
+    }
+}

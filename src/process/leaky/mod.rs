@@ -13,9 +13,10 @@
 mod fast;
 
 use super::start::{Initial, Start};
-use super::{Observation, ParameterError, Process, Runner};
+use super::{Kernel, Observation, ParameterError, Process, Runner};
 use crate::number;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
+use crate::rng::lanes::Lanes;
 use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use crate::stats::Flow;
@@ -163,6 +164,15 @@ impl Process for Leaky {
     }
 
     fn runner(&self) -> Box<dyn Runner + '_> {
-        Box::new(fast::Fast::new(self))
+        Box::new(fast::Fast::new(self, Lanes::best()))
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel {
+            source: include_str!("../../../shaders/leaky.wgsl"),
+            arrivals: &self.arrivals,
+            packing: self.packing,
+            starts_empty: matches!(self.initial, Initial::Same(0)),
+        }
     }
 }

@@ -1,0 +1,39 @@
+// Loads of the bins of one replica, on top of cell(), cell_add(), cell_set() of the layout. Constant: WIDE.
+//
+// Narrow: one word a bin, its load in the low half and the joins of the running round in the high half.
+// Wide: two words a bin, load and joins.
+// load_at() is the load at the start of the round whatever joins meanwhile: this makes the order of threads irrelevant.
+// Overflow: a narrow load above 65,535, or as many joins in one round, loses a positive number of balls for good
+// (65,535 for each 2^16 of load that is read back as a join, 65,536 for each carry out of the word) and never creates
+// one; so the host, which compares the sum of the loads with the flow of balls after the chunk, finds every overflow,
+// throws the chunk away and computes it again in the wide form. That form holds any load below 2^32.
+
+fn load_at(bin: u32) -> u32 {
+    if (WIDE) { return cell(2u * bin); }
+    return cell(bin) & 0xffffu;
+}
+
+fn join(bin: u32) {
+    if (WIDE) {
+        cell_add(2u * bin + 1u, 1u);
+    } else {
+        cell_add(bin, 0x10000u);
+    }
+}
+
+// The load with the joins of the round, before the deletions.
+fn pre_load(bin: u32) -> u32 {
+    if (WIDE) { return cell(2u * bin) + cell(2u * bin + 1u); }
+    let word = cell(bin);
+    return (word & 0xffffu) + (word >> 16u);
+}
+
+// Ends the round of a bin.
+fn set_load(bin: u32, load: u32) {
+    if (WIDE) {
+        cell_set(2u * bin, load);
+        cell_set(2u * bin + 1u, 0u);
+    } else {
+        cell_set(bin, load);
+    }
+}

@@ -1,0 +1,71 @@
+// One workgroup a replica, run.rounds rounds a dispatch, two barriers a round.
+// Threads: thread t throws the units t, t + WG, .. and serves the bins t, t + WG, ..; the last thread, which has the
+// fewest units, also plans the next round meanwhile; thread 0 records a round while the next one is thrown.
+// Workgroups: slot = x + y * (workgroups in x), because one dimension ends at 65,535.
+// Workgroup memory is initialised here: all of it is written before the first barrier.
+
+var<workgroup> plans: array<vec2<u32>, 2>;
+// Of the round of each parity: the slot of a round is next touched two barriers after thread 0 has emptied it.
+var<workgroup> departed: array<atomic<u32>, 2>;
+var<workgroup> empty: array<atomic<u32>, 2>;
+var<workgroup> highest: array<atomic<u32>, 2>;
+
+@compute @workgroup_size(WG)
+fn advance(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+) {
+    let slot = group.x + group.y * groups.x;
+    if (slot >= run.replicas) {
+        return;
+    }
+    enter(slot, thread);
+    clear_small_loads(thread);
+    if (thread < 2u) {
+        atomicStore(&departed[thread], 0u);
+        atomicStore(&empty[thread], 0u);
+        atomicStore(&highest[thread], 0u);
+    }
+    if (thread == WG - 1u) {
+        plans[0] = plan_round(slot, 0u);
+    }
+    settle();
+    for (var k = 0u; k < run.rounds; k++) {
+        let parity = k & 1u;
+        let plan = plans[parity];
+        if (thread == WG - 1u && k + 1u < run.rounds) {
+            plans[1u - parity] = plan_round(slot, k + 1u);
+        }
+        let draws = draws_at(slot, k);
+        for (var unit = thread; unit * BALLS_PER_UNIT < plan.x; unit += WG) {
+            throw_unit(draws, unit, plan.x);
+        }
+        settle();
+        var served = Served(0u, 0u, 0u);
+        for (var bin = thread; bin < BINS; bin += WG) {
+            served = serve_bin(bin, plan.y, served);
+        }
+        let sum = Served(subtotal(served.departed), subtotal(served.empty), highest_of(served.highest));
+        if (speaks()) {
+            atomicAdd(&departed[parity], sum.departed);
+            if (plan.y != 0u) {
+                atomicAdd(&empty[parity], sum.empty);
+                atomicMax(&highest[parity], sum.highest);
+            }
+        }
+        settle();
+        if (thread == 0u) {
+            let all = Served(
+                atomicExchange(&departed[parity], 0u),
+                atomicExchange(&empty[parity], 0u),
+                atomicExchange(&highest[parity], 0u),
+            );
+            record_round(slot, plan, all);
+        }
+        if ((plan.y & SAMPLE_LOADS) != 0u) {
+            flush_small_loads(thread);
+        }
+    }
+    leave(slot, thread);
+}

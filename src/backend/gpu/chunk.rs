@@ -1,0 +1,469 @@
+//! One chunk: replicas whose loads are on the device at the same time, through all their rounds.
+
+use super::compose::{self, Layout, Unit};
+use super::device::Device;
+use super::plan::{Form, MAX_DIMENSION, Plan};
+use super::ramp::Ramp;
+use super::records::{Run, Seen, State, join_words};
+use crate::backend::{BackendError, BlockResult, Control, Job, memory};
+use crate::process::Kernel;
+use crate::rng::key_of;
+use crate::stats::Tally;
+use rayon::prelude::*;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use wgpu::BufferUsages;
+
+/// Balls of the first submission: little enough for any device.
+const FIRST_BALLS: f64 = 4e6;
+/// Submissions in flight: one runs while the other is read.
+const IN_FLIGHT: usize = 2;
+
+/// The pipelines of one composed shader.
+pub(super) struct Pipelines {
+    source: String,
+    bindings: wgpu::BindGroupLayout,
+    /// `advance`, or `open_rounds`, `throw_balls`, `serve_bins`, `close_rounds`.
+    entries: Vec<wgpu::ComputePipeline>,
+}
+
+impl Pipelines {
+    /// Compiles `source` for `layout`.
+    pub(super) fn new(device: &Device, source: String, layout: Layout, checked: bool) -> Result<Self, BackendError> {
+        let entry_points: &[&str] = match layout {
+            Layout::Workgroup | Layout::Storage => &["advance"],
+            Layout::Grid => &["open_rounds", "throw_balls", "serve_bins", "close_rounds"],
+        };
+        let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
+        let kinds = [wgpu::BufferBindingType::Uniform, storage(true), storage(false), storage(false), storage(false)];
+        let entries: Vec<_> = kinds.into_iter().chain([storage(false)]).zip(0..).map(binding).collect();
+        let (bindings, entries) = device.create("the simulation's pipelines", |device| {
+            let module = shader_module(device, &source, checked);
+            let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some("chunk"), entries: &entries };
+            let bindings = device.create_bind_group_layout(&descriptor);
+            let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label: Some("chunk"),
+                bind_group_layouts: &[Some(&bindings)],
+                immediate_size: 0,
+            });
+            let pipeline = |entry: &&str| pipeline(device, &module, Some(&layout), entry);
+            (bindings, entry_points.iter().map(pipeline).collect())
+        })?;
+        Ok(Self { source, bindings, entries })
+    }
+
+    /// Whether these are the pipelines of `source`.
+    pub(super) fn are_of(&self, source: &str) -> bool {
+        self.source == source
+    }
+}
+
+fn binding((ty, binding): (wgpu::BufferBindingType, u32)) -> wgpu::BindGroupLayoutEntry {
+    wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+        count: None,
+    }
+}
+
+/// Compiles a shader; with all of wgpu's run-time checks if `checked`.
+pub(super) fn shader_module(device: &wgpu::Device, source: &str, checked: bool) -> wgpu::ShaderModule {
+    let descriptor =
+        wgpu::ShaderModuleDescriptor { label: Some("leakybins"), source: wgpu::ShaderSource::Wgsl(source.into()) };
+    if checked {
+        return device.create_shader_module(descriptor);
+    }
+    let checks = wgpu::ShaderRuntimeChecks {
+        force_loop_bounding: false,
+        int_div_checks: false,
+        ..wgpu::ShaderRuntimeChecks::checked()
+    };
+    // SAFETY: bounds checks stay on. Every loop of the shaders ends: each counts a private variable up to a bound that
+    // is fixed before the loop (run.rounds, a constant, the number of balls), halves an interval of the threshold
+    // table, or counts at most MAX_ATTEMPTS attempts for each of four words; and every divisor is a positive constant, or run.every or run.loads_every, which the host keeps positive.
+    // tests/parity.rs runs the checked form too.
+    unsafe { device.create_shader_module_trusted(descriptor, checks) }
+}
+
+/// A pipeline for `entry`. Workgroup memory is written by the shaders before it is read.
+pub(super) fn pipeline(
+    device: &wgpu::Device,
+    module: &wgpu::ShaderModule,
+    layout: Option<&wgpu::PipelineLayout>,
+    entry: &str,
+) -> wgpu::ComputePipeline {
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(entry),
+        layout,
+        module,
+        entry_point: Some(entry),
+        compilation_options: wgpu::PipelineCompilationOptions {
+            zero_initialize_workgroup_memory: false,
+            ..Default::default()
+        },
+        cache: None,
+    })
+}
+
+/// How a chunk ended.
+pub(super) enum Ended {
+    /// All rounds are done; the tally is not yet checked. The loads are those after the last round.
+    Done(Box<BlockResult>),
+    /// A value did not fit the form.
+    Outgrown(Form),
+}
+
+/// A submission on its way.
+struct Flight {
+    rounds: u64,
+    staging: usize,
+    begun: Instant,
+    submission: wgpu::SubmissionIndex,
+    mapped: Receiver<Result<(), wgpu::BufferAsyncError>>,
+}
+
+/// The buffers of a chunk and how to drive them.
+pub(super) struct Chunk<'a> {
+    device: &'a Device,
+    pipelines: &'a Pipelines,
+    job: &'a Job<'a>,
+    plan: Plan,
+    form: Form,
+    replicas: Range<u64>,
+    run: wgpu::Buffer,
+    loads: wgpu::Buffer,
+    seen: wgpu::Buffer,
+    counts: wgpu::Buffer,
+    group: wgpu::BindGroup,
+    staging: Vec<wgpu::Buffer>,
+    tally: Tally,
+}
+
+impl<'a> Chunk<'a> {
+    /// Fills the device with the initial loads of `replicas`; a form where `form` does not hold them.
+    pub(super) fn new(
+        device: &'a Device,
+        pipelines: &'a Pipelines,
+        job: &'a Job<'a>,
+        plan: Plan,
+        form: Form,
+        replicas: Range<u64>,
+    ) -> Result<Result<Self, Form>, BackendError> {
+        let kernel = job.process.kernel();
+        let count = replicas.end - replicas.start;
+        let cells = plan.variant.cells(kernel.packing.bins);
+        require_memory(device, kernel.packing.bins, cells, count)?;
+        let rw = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
+        // Buffers are zero when made, which is the form of empty bins.
+        let loads = device.buffer("the loads", 4 * cells * count, rw)?;
+        let states = device.buffer("the states", count * size_of::<State>() as u64, rw)?;
+        let mut tally = Tally { replicas: count, ..Tally::default() };
+        if !kernel.starts_empty {
+            let start = start_loads(job, &kernel, &replicas);
+            let max = start.iter().copied().max().unwrap_or(0);
+            if !form.holds(max) {
+                return Ok(Err(form.grow(max)?));
+            }
+            let totals: Vec<u64> =
+                start.par_chunks(kernel.packing.bins as usize).map(|l| l.iter().map(|&l| u64::from(l)).sum()).collect();
+            tally.initial_balls = totals.iter().map(|&t| u128::from(t)).sum();
+            let of = |&t: &u64| State { total_low: t as u32, total_high: (t >> 32) as u32, ..State::default() };
+            let records: Vec<State> = totals.iter().map(of).collect();
+            device.queue.write_buffer(&states, 0, bytemuck::cast_slice(&records));
+            if form.wide {
+                let words: Vec<[u32; 2]> = start.iter().map(|&load| [load, 0]).collect();
+                device.queue.write_buffer(&loads, 0, bytemuck::cast_slice(&words));
+            } else {
+                device.queue.write_buffer(&loads, 0, bytemuck::cast_slice(&start));
+            }
+        }
+        let thresholds = table(&kernel);
+        let run =
+            device.buffer("the parameters", size_of::<Run>() as u64, BufferUsages::UNIFORM | BufferUsages::COPY_DST)?;
+        let table = device.buffer(
+            "the arrival table",
+            size_of_val(&*thresholds) as u64,
+            BufferUsages::STORAGE | BufferUsages::COPY_DST,
+        )?;
+        device.queue.write_buffer(&table, 0, bytemuck::cast_slice(&thresholds));
+        let seen = device.buffer("the tallies", count * size_of::<Seen>() as u64, rw)?;
+        let counts = device.buffer("the histograms", 4 * (2 * u64::from(form.levels) + 1), rw)?;
+        let bytes = seen.size() + counts.size();
+        let read = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
+        let staging = (0..IN_FLIGHT).map(|_| device.buffer("a read-back", bytes, read)).collect::<Result<_, _>>()?;
+        let buffers = [&run, &table, &loads, &states, &seen, &counts];
+        let entries: Vec<_> = (0..)
+            .zip(buffers)
+            .map(|(binding, b)| wgpu::BindGroupEntry { binding, resource: b.as_entire_binding() })
+            .collect();
+        let descriptor =
+            wgpu::BindGroupDescriptor { label: Some("chunk"), layout: &pipelines.bindings, entries: &entries };
+        let group = device.create("the bindings", |device| device.create_bind_group(&descriptor))?;
+        Ok(Ok(Self { device, pipelines, job, plan, form, replicas, run, loads, seen, counts, group, staging, tally }))
+    }
+
+    /// Runs all rounds. `submitted` is called after each submission.
+    pub(super) fn run(
+        mut self,
+        budget: Duration,
+        control: &Control,
+        submitted: &mut dyn FnMut(&Device),
+    ) -> Result<Ended, BackendError> {
+        let total = self.job.schedule.rounds;
+        let replicas = self.replicas.end - self.replicas.start;
+        let first = FIRST_BALLS / ((self.job.process.expected_balls() + 1.0) * replicas as f64);
+        let mut ramp = Ramp::new(first as u64, self.plan.most_rounds, budget);
+        let mut flights = VecDeque::new();
+        let (mut round, mut submissions, mut reported) = (0, 0, 0);
+        let mut idle_since = Instant::now();
+        loop {
+            while round < total && flights.len() < IN_FLIGHT {
+                let rounds = ramp.rounds().min(total - round);
+                flights.push_back(self.submit(round, rounds, submissions % IN_FLIGHT));
+                submitted(self.device);
+                submissions += 1;
+                round += rounds;
+            }
+            let Some(flight) = flights.pop_front() else { break };
+            if control.is_cancelled() {
+                return Err(BackendError::Cancelled);
+            }
+            let fits = self.collect(&flight)?;
+            let now = Instant::now();
+            ramp.learn(flight.rounds, now - flight.begun.max(idle_since));
+            idle_since = now;
+            control.advance(flight.rounds * replicas);
+            reported += flight.rounds * replicas;
+            if !fits {
+                control.retract(reported);
+                return Ok(Ended::Outgrown(self.form.grow(0)?));
+            }
+        }
+        let loads = self.read_loads()?;
+        if !self.form.wide && !self.tally.conserves_balls() {
+            // A narrow load or its joins overflowed, which always loses balls; see shaders/bins.wgsl.
+            control.retract(reported);
+            return Ok(Ended::Outgrown(self.form.grow(0)?));
+        }
+        Ok(Ended::Done(Box::new(BlockResult { tally: self.tally, loads })))
+    }
+
+    fn submit(&self, round: u64, rounds: u64, staging: usize) -> Flight {
+        let Device { device, queue, .. } = self.device;
+        let key = key_of(self.job.seed);
+        let replicas = (self.replicas.end - self.replicas.start) as u32;
+        let schedule = &self.job.schedule;
+        let (first_sample, every) = sampled(schedule.burn_in, schedule.every, round);
+        let (first_loads, loads_every) = match schedule.loads_every {
+            0 => (u32::MAX, 1),
+            step => sampled(schedule.burn_in, schedule.every.saturating_mul(step), round),
+        };
+        let run = Run {
+            key_low: key[0],
+            key_high: key[1],
+            round_low: round as u32,
+            round_high: (round >> 32) as u32,
+            first_replica: self.replicas.start as u32,
+            replicas,
+            rounds: rounds as u32,
+            first_sample,
+            every,
+            first_loads,
+            loads_every,
+        };
+        queue.write_buffer(&self.run, 0, bytemuck::bytes_of(&run));
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.clear_buffer(&self.seen, 0, None);
+        encoder.clear_buffer(&self.counts, 0, None);
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            pass.set_bind_group(0, &self.group, &[]);
+            self.dispatch(&mut pass, rounds);
+        }
+        let target = &self.staging[staging];
+        encoder.copy_buffer_to_buffer(&self.seen, 0, target, 0, self.seen.size());
+        encoder.copy_buffer_to_buffer(&self.counts, 0, target, self.seen.size(), self.counts.size());
+        let mapped = map_on_submit(&encoder, target);
+        let begun = Instant::now();
+        let submission = queue.submit([encoder.finish()]);
+        Flight { rounds, staging, begun, submission, mapped }
+    }
+
+    fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>, rounds: u64) {
+        let kernel = self.job.process.kernel();
+        let replicas = self.replicas.end - self.replicas.start;
+        let threads = u64::from(self.plan.variant.workgroup);
+        let mut start = |pipeline: &wgpu::ComputePipeline, groups: u64| {
+            pass.set_pipeline(pipeline);
+            let (x, y) = spread(groups);
+            pass.dispatch_workgroups(x, y, 1);
+        };
+        match &*self.pipelines.entries {
+            [advance] => start(advance, replicas),
+            [open, throw, serve, close] => {
+                let groups = |items: u32| replicas * u64::from(items).div_ceil(threads).max(1);
+                let units = Unit::new(&kernel.packing).count(kernel.arrivals.last());
+                start(open, replicas.div_ceil(threads));
+                for _ in 0..rounds {
+                    start(throw, groups(units));
+                    start(serve, groups(kernel.packing.bins));
+                    start(close, replicas.div_ceil(threads));
+                }
+            }
+            other => unreachable!("a layout has one or four entry points, not {}", other.len()),
+        }
+    }
+
+    /// Waits for a submission and adds what it saw; false where a value did not fit the form.
+    fn collect(&mut self, flight: &Flight) -> Result<bool, BackendError> {
+        let staging = &self.staging[flight.staging];
+        let (seen, counts) = {
+            let bytes = mapped_bytes(self.device, staging, &flight.submission, &flight.mapped)?;
+            let (seen, counts) = bytes.split_at(self.seen.size() as usize);
+            (bytemuck::pod_collect_to_vec::<u8, Seen>(seen), bytemuck::pod_collect_to_vec::<u8, u32>(counts))
+        };
+        staging.unmap();
+        for seen in seen {
+            if u64::from(seen.rounds) != flight.rounds {
+                let message = format!("the GPU did {} rounds instead of {}", seen.rounds, flight.rounds);
+                return Err(BackendError::Device(message));
+            }
+            self.tally.flow.arrived += join_words(seen.arrived_low, seen.arrived_high);
+            self.tally.flow.departed += join_words(seen.departed_low, seen.departed_high);
+            self.tally.total_load.merge(&seen.total_load.moments(seen.samples));
+            self.tally.empty_bins.merge(&seen.empty_bins.moments(seen.samples));
+        }
+        let levels = self.form.levels as usize;
+        for (value, &count) in (0..).zip(&counts[..levels]) {
+            self.tally.max_load.add(value, u64::from(count));
+        }
+        for (value, &count) in (0..).zip(&counts[levels..2 * levels]) {
+            self.tally.load_per_bin.add(value, u64::from(count));
+        }
+        Ok(counts[2 * levels] == 0)
+    }
+
+    /// Adds up the final loads; gives them where they are wanted.
+    fn read_loads(&mut self) -> Result<Vec<u32>, BackendError> {
+        let read = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
+        let staging = self.device.buffer("the read-back of the loads", self.loads.size(), read)?;
+        let Device { device, queue, .. } = self.device;
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(&self.loads, 0, &staging, 0, self.loads.size());
+        let mapped = map_on_submit(&encoder, &staging);
+        let submission = queue.submit([encoder.finish()]);
+        let bytes = mapped_bytes(self.device, &staging, &submission, &mapped)?;
+        let stride = if self.form.wide { 8 } else { 4 };
+        let load = |word: &[u8]| bytemuck::pod_read_unaligned::<u32>(&word[..4]);
+        let sum = |part: &[u8]| part.chunks_exact(stride).map(|word| u64::from(load(word))).sum::<u64>();
+        self.tally.final_balls = bytes.par_chunks(1 << 16).map(|part| u128::from(sum(part))).sum();
+        Ok(if self.job.keep_loads { bytes.par_chunks_exact(stride).map(load).collect() } else { Vec::new() })
+    }
+}
+
+/// Refuses a chunk that the host has no room for.
+fn require_memory(device: &Device, bins: u32, cells: u64, replicas: u64) -> Result<(), BackendError> {
+    // The words, their way through wgpu's staging, and the loads themselves; a software adapter's memory is the host's.
+    let copies = if device.is_software() { 4 } else { 3 };
+    let what = format!("running {replicas} x {bins} bins at once");
+    memory::require(what, copies * 4 * cells * replicas, "use fewer bins, or --backend cpu")
+}
+
+/// Initial loads of `replicas`, replica-major.
+fn start_loads(job: &Job<'_>, kernel: &Kernel<'_>, replicas: &Range<u64>) -> Vec<u32> {
+    let bins = kernel.packing.bins as usize;
+    let mut loads = vec![0; bins * (replicas.end - replicas.start) as usize];
+    loads
+        .par_chunks_mut(bins)
+        .enumerate()
+        .for_each(|(slot, loads)| job.process.start(job.seed, replicas.start as u32 + slot as u32, loads));
+    loads
+}
+
+/// The arrival thresholds as (low, high) words; one unused entry where there is none, since a buffer cannot be empty.
+fn table(kernel: &Kernel<'_>) -> Vec<[u32; 2]> {
+    let mut words: Vec<[u32; 2]> = kernel.arrivals.as_slice().iter().map(|&t| [t as u32, (t >> 32) as u32]).collect();
+    if words.is_empty() {
+        words.push([0; 2]);
+    }
+    words
+}
+
+/// Of the sampled rounds `burn_in + stride - 1, burn_in + 2 stride - 1, ..`: the first from `round` on, counted from
+/// there, and the stride, each as far as 32 bits go.
+fn sampled(burn_in: u64, stride: u64, round: u64) -> (u32, u32) {
+    let steps = (round + 1).saturating_sub(burn_in).div_ceil(stride).max(1);
+    let first = burn_in.saturating_add(steps.saturating_mul(stride)) - 1 - round;
+    let narrow = |x: u64| u32::try_from(x).unwrap_or(u32::MAX);
+    (narrow(first), narrow(stride))
+}
+
+/// Workgroups as a two-dimensional dispatch; the shader ignores those beyond `groups`.
+fn spread(groups: u64) -> (u32, u32) {
+    let rows = groups.div_ceil(MAX_DIMENSION).max(1);
+    (groups.div_ceil(rows) as u32, rows as u32)
+}
+
+/// Maps `buffer` for reading as soon as the commands of `encoder` are submitted and done.
+pub(super) fn map_on_submit(
+    encoder: &wgpu::CommandEncoder,
+    buffer: &wgpu::Buffer,
+) -> Receiver<Result<(), wgpu::BufferAsyncError>> {
+    let (sender, receiver) = channel();
+    encoder.map_buffer_on_submit(buffer, wgpu::MapMode::Read, .., move |result| {
+        // The receiver is gone only where the run has ended early.
+        let _ = sender.send(result);
+    });
+    receiver
+}
+
+/// Waits for `submission`, then gives the bytes of its mapped buffer.
+pub(super) fn mapped_bytes(
+    device: &Device,
+    buffer: &wgpu::Buffer,
+    submission: &wgpu::SubmissionIndex,
+    mapped: &Receiver<Result<(), wgpu::BufferAsyncError>>,
+) -> Result<wgpu::BufferView, BackendError> {
+    device.wait(submission)?;
+    let unreadable = |why: String| BackendError::Device(format!("the GPU's results cannot be read ({why})"));
+    mapped.recv().map_err(|e| unreadable(e.to_string()))?.map_err(|e| unreadable(e.to_string()))?;
+    buffer.get_mapped_range(..).map_err(|e| unreadable(e.to_string()))
+}
+
+/// The source of a chunk's shader.
+pub(super) fn source(kernel: &Kernel<'_>, plan: &Plan) -> String {
+    compose::simulation(kernel, &plan.variant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Measure;
+    use crate::run::Schedule;
+
+    #[test]
+    fn sampled_rounds_are_those_of_the_schedule() {
+        for (burn_in, every) in [(0, 1), (5, 4), (3, 1), (0, 7), (10, 100)] {
+            let schedule = Schedule { rounds: 64, burn_in, every, loads_every: 1, measure: Measure::Post };
+            for round in 0..64 {
+                let (first, stride) = sampled(burn_in, every, round);
+                for k in 0..64 - round {
+                    let on_device = k >= u64::from(first) && (k - u64::from(first)) % u64::from(stride) == 0;
+                    assert_eq!(on_device, schedule.samples(round + k), "{burn_in} {every} {round} {k}");
+                }
+            }
+        }
+        assert_eq!(sampled(1 << 47, 1 << 40, 0), (u32::MAX, u32::MAX));
+    }
+
+    #[test]
+    fn dispatches_cover_all_groups_within_the_limit() {
+        for groups in [0, 1, 65_535, 65_536, 1_000_000, 65_535 * 65_535] {
+            let (x, y) = spread(groups);
+            assert!(u64::from(x) * u64::from(y) >= groups && u64::from(x.max(y)) <= MAX_DIMENSION, "{groups}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The fast CPU path of the leaky bins: the bits of [`Leaky`]'s round, many rounds at a time.
+//!
+//! # Method
+//! A bin is a [`Cell`]: its load at the start of the round, which the choices read, and the balls that have joined it
+//! since, both in the narrowest of `u8`, `u16` and `u32` that will do. Philox words come in bulk ([`Lanes`]) and become
+//! bin indices in one vector pass; only the choice and the joining are done ball by ball ([`throw`]). One more vector
+//! pass over the cells ends the round ([`finish`]).
+//!
+//! # Why narrow cells are exact
+//! Two things can go wrong in a round, and each is looked for at its end.
+//! * More balls join a bin than its counter holds. Each wrap makes the sum of all cells 2^8 (or 2^16) less than (loads
+//!   before + balls), and nothing else changes that sum, which is taken in 64 bits. So the two are equal if and only if
+//!   no counter wrapped.
+//! * A load, after the deletion, is larger than the type holds. The largest load is found in twice the width.
+//!
+//! Then all that was done since the call began is dropped, tally included, and done again with wider cells: the
+//! caller's loads and tally are not touched before the end. In `u32` neither can happen: a round has fewer than 2^32
+//! balls, and a load that starts at most at 2^31 and gains one ball a round in the mean stays in range for longer than
+//! anyone computes (and if it did not, the run would stop with a panic, not go on).
+
+mod finish;
+mod throw;
+
+use super::Leaky;
+use crate::process::{Measure, Runner};
+use crate::rng::Draws;
+use crate::rng::lanes::{Kind, Lanes};
+use crate::run::Schedule;
+use crate::stats::{Flow, Tally};
+use finish::{Cell, Load, finish};
+use std::ops::Range;
+use throw::Thrower;
+
+/// What to run.
+struct Stretch<'a> {
+    process: &'a Leaky,
+    seed: u64,
+    replica: u32,
+    rounds: Range<u64>,
+    schedule: &'a Schedule,
+}
+
+/// Runs leaky bins fast.
+pub(super) struct Fast<'a> {
+    process: &'a Leaky,
+    thrower: Thrower,
+    bytes: Vec<Cell<u8>>,
+    halves: Vec<Cell<u16>>,
+    words: Vec<Cell<u32>>,
+}
+
+impl<'a> Fast<'a> {
+    /// The runner of `process`, on the given lane set.
+    pub(super) fn new(process: &'a Leaky, lanes: Lanes) -> Self {
+        let thrower = Thrower::new(process.packing, lanes);
+        Self { process, thrower, bytes: Vec::new(), halves: Vec::new(), words: Vec::new() }
+    }
+}
+
+impl Runner for Fast<'_> {
+    fn advance(
+        &mut self,
+        seed: u64,
+        replica: u32,
+        loads: &mut [u32],
+        rounds: Range<u64>,
+        schedule: &Schedule,
+        tally: &mut Tally,
+    ) {
+        let stretch = Stretch { process: self.process, seed, replica, rounds, schedule };
+        let max = loads.iter().copied().max().unwrap_or(0);
+        // A quarter of the range is left free, so that loads that fluctuate rarely make a stretch run twice.
+        let fits = |most: u32| max <= most / 4 * 3;
+        let mut seen = None;
+        if fits(u8::MAX.into()) {
+            seen = attempt(&stretch, &mut self.thrower, &mut self.bytes, loads);
+        }
+        if seen.is_none() && fits(u16::MAX.into()) {
+            seen = attempt(&stretch, &mut self.thrower, &mut self.halves, loads);
+        }
+        let seen = seen.or_else(|| attempt(&stretch, &mut self.thrower, &mut self.words, loads));
+        tally.merge(&seen.expect("a load stays below 2^32"));
+    }
+}
+
+/// Runs the stretch with cells of type `T`: what was seen, or `None` where `T` turned out too narrow; `loads` is then
+/// as it was.
+fn attempt<T: Load>(
+    stretch: &Stretch<'_>,
+    thrower: &mut Thrower,
+    cells: &mut Vec<Cell<T>>,
+    loads: &mut [u32],
+) -> Option<Tally> {
+    match thrower.lanes().kind() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Lanes` of this kind exists only where the instructions were detected.
+        Kind::Avx2 => unsafe { attempt_avx2(stretch, thrower, cells, loads) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kind::Avx512 => unsafe { attempt_avx512(stretch, thrower, cells, loads) },
+        _ => attempt_here(stretch, thrower, cells, loads),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn attempt_avx2<T: Load>(
+    stretch: &Stretch<'_>,
+    thrower: &mut Thrower,
+    cells: &mut Vec<Cell<T>>,
+    loads: &mut [u32],
+) -> Option<Tally> {
+    attempt_here(stretch, thrower, cells, loads)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+fn attempt_avx512<T: Load>(
+    stretch: &Stretch<'_>,
+    thrower: &mut Thrower,
+    cells: &mut Vec<Cell<T>>,
+    loads: &mut [u32],
+) -> Option<Tally> {
+    attempt_here(stretch, thrower, cells, loads)
+}
+
+/// The loop itself, compiled into each of its callers with the instructions that they allow.
+#[inline(always)]
+fn attempt_here<T: Load>(
+    stretch: &Stretch<'_>,
+    thrower: &mut Thrower,
+    cells: &mut Vec<Cell<T>>,
+    loads: &mut [u32],
+) -> Option<Tally> {
+    let Stretch { process, seed, replica, ref rounds, schedule } = *stretch;
+    let bins = loads.len() as u64;
+    cells.clear();
+    cells.extend(loads.iter().map(|&load| T::rested(T::wide(load))));
+    let mut total: u64 = loads.iter().map(|&load| u64::from(load)).sum();
+    let mut seen = Tally::default();
+    for round in rounds.clone() {
+        let draws = Draws::new(seed, replica, round);
+        let balls = process.arrivals.draw(draws.arrivals());
+        thrower.throw(&draws, balls, cells);
+        let sampled = schedule.samples(round);
+        let histogram = schedule.samples_loads(round).then_some(&mut seen.load_per_bin);
+        let end = finish(cells, sampled, schedule.measure, histogram);
+        let max = end.max.saturating_sub(1);
+        if end.total != total + u64::from(balls) || max > u64::from(T::MAX) {
+            return None;
+        }
+        seen.flow.add(Flow { arrived: u64::from(balls), departed: end.occupied });
+        total = end.total - end.occupied;
+        if sampled {
+            match schedule.measure {
+                Measure::Pre => seen.sample(end.max, end.total, bins - end.occupied),
+                Measure::Post => seen.sample(max, total, bins - end.shared),
+            }
+        }
+    }
+    for (load, &[kept, _]) in loads.iter_mut().zip(&*cells) {
+        *load = kept.into();
+    }
+    Some(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::leaky::Parameters;
+    use crate::process::{Process, Reference};
+    use crate::rng::thresholds::Thresholds;
+
+    fn leaky(n: u64, lambda: f64, d: u64) -> Leaky {
+        Leaky::new(&Parameters { n, lambda, d, ..Parameters::default() }).expect("valid parameters")
+    }
+
+    const SCHEDULE: Schedule = Schedule { rounds: 40, burn_in: 0, every: 1, loads_every: 1, measure: Measure::Pre };
+
+    fn by_attempt<T: Load>(process: &Leaky, loads: &mut [u32]) -> Option<Tally> {
+        let stretch = Stretch { process, seed: 5, replica: 1, rounds: 0..SCHEDULE.rounds, schedule: &SCHEDULE };
+        let mut results = Lanes::available().iter().map(|&lanes| {
+            let mut loads = loads.to_vec();
+            (
+                attempt(&stretch, &mut Thrower::new(process.packing, lanes), &mut Vec::<Cell<T>>::new(), &mut loads),
+                loads,
+            )
+        });
+        let (seen, after) = results.next().expect("there is a lane set");
+        for other in results {
+            assert_eq!(other, (seen.clone(), after.clone()), "lane sets differ");
+        }
+        loads.copy_from_slice(&after);
+        seen
+    }
+
+    fn by_definition(process: &Leaky, loads: &mut [u32]) -> Tally {
+        let mut tally = Tally::default();
+        Reference(process).advance(5, 1, loads, 0..SCHEDULE.rounds, &SCHEDULE, &mut tally);
+        tally
+    }
+
+    /// Whether `T` is wide enough; where it is, the result is that of the definition, else nothing has changed.
+    fn wide_enough<T: Load>(process: &Leaky, start: &[u32]) -> bool {
+        let (mut loads, mut expected) = (start.to_vec(), start.to_vec());
+        match by_attempt::<T>(process, &mut loads) {
+            Some(seen) => {
+                assert_eq!(seen, by_definition(process, &mut expected));
+                assert_eq!(loads, expected);
+                true
+            }
+            None => {
+                assert_eq!(loads, start);
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn every_width_gives_the_definition_on_every_lane_set() {
+        for (n, d) in
+            [(1, 2), (9, 2), (64, 1), (64, 2), (300, 3), (300, 5), (1000, 1), (1024, 1), (1025, 2), (70_000, 2)]
+        {
+            let process = leaky(n, 0.95, d);
+            let start = vec![3; n as usize];
+            assert!(wide_enough::<u8>(&process, &start));
+            assert!(wide_enough::<u16>(&process, &start));
+            assert!(wide_enough::<u32>(&process, &start));
+        }
+    }
+
+    #[test]
+    fn a_load_that_outgrows_its_cell_is_noticed() {
+        // With lambda = 1 and d = 1 some of 64 bins is sure to gain a ball in 40 rounds.
+        let process = leaky(64, 1.0, 1);
+        assert!(!wide_enough::<u8>(&process, &[255; 64]));
+        assert!(wide_enough::<u16>(&process, &[255; 64]));
+        assert!(!wide_enough::<u16>(&process, &[65_535; 64]));
+        assert!(wide_enough::<u32>(&process, &[65_535; 64]));
+        // A load of 256 before and 255 after the deletion still fits.
+        let one = leaky(1, 1.0, 1);
+        assert!(wide_enough::<u8>(&one, &[255]));
+        assert!(wide_enough::<u16>(&one, &[65_535]));
+    }
+
+    #[test]
+    fn a_wrapped_counter_is_noticed() {
+        let with_balls = |balls| {
+            let process = Leaky { arrivals: Thresholds::constant(balls), ..leaky(1, 0.5, 2) };
+            [wide_enough::<u8>(&process, &[0]), wide_enough::<u16>(&process, &[0]), wide_enough::<u32>(&process, &[0])]
+        };
+        assert_eq!(with_balls(1), [true, true, true]);
+        assert_eq!(with_balls(256), [false, true, true]);
+        assert_eq!(with_balls(511), [false, true, true]);
+        assert_eq!(with_balls(65_536), [false, false, true]);
+        assert_eq!(with_balls(70_000), [false, false, true]);
+    }
+
+    #[test]
+    fn a_stretch_that_outgrows_its_cells_runs_again_in_wider_ones() {
+        for (balls, start) in [(300, 0), (2, 191), (70_000, 0), (2000, 49_151)] {
+            let process = Leaky { arrivals: Thresholds::constant(balls), ..leaky(1, 0.5, 2) };
+            let (mut loads, mut expected) = ([start], [start]);
+            let mut tally = Tally::default();
+            let mut runner = process.runner();
+            runner.advance(5, 1, &mut loads, 0..SCHEDULE.rounds, &SCHEDULE, &mut tally);
+            assert_eq!(tally, by_definition(&process, &mut expected));
+            assert_eq!(loads, expected);
+        }
+    }
+}

@@ -1,1 +1,0 @@
-//! Philox for many consecutive items at once. (Placeholder: one at a time.)

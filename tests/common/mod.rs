@@ -1,0 +1,112 @@
+//! Shared by the tests and benches that run a GPU: the cases, the comparison, and what happens where there is no GPU.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use leakybins::backend::gpu::{Gpu, Tuning, adapters};
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Options};
+use leakybins::process::leaky::{Arrivals, Parameters};
+use leakybins::process::start::Start;
+use leakybins::process::{Measure, ProcessSpec};
+use leakybins::run::Schedule;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::ops::Range;
+use std::time::Duration;
+
+/// One run: what to simulate and which replicas of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) parameters: Parameters,
+    pub(crate) seed: u64,
+    pub(crate) replicas: Range<u64>,
+    pub(crate) schedule: Schedule,
+}
+
+impl Case {
+    /// `rounds` rounds of `replicas` replicas; every third round sampled after two of burn-in.
+    pub(crate) fn new(n: u64, d: u64, rounds: u64, replicas: u64) -> Self {
+        let parameters = Parameters { n, lambda: 0.95, d, arrivals: Arrivals::Binomial, start: Start::Empty };
+        let schedule = Schedule { rounds, burn_in: 2, every: 3, loads_every: 2, measure: Measure::Post };
+        Self { parameters, seed: 0x1234_5678_9ABC_DEF0, replicas: 0..replicas, schedule }
+    }
+
+    pub(crate) fn lambda(mut self, lambda: f64) -> Self {
+        self.parameters.lambda = lambda;
+        self
+    }
+
+    pub(crate) fn arrivals(mut self, arrivals: Arrivals) -> Self {
+        self.parameters.arrivals = arrivals;
+        self
+    }
+
+    pub(crate) fn start(mut self, start: Start) -> Self {
+        self.parameters.start = start;
+        self
+    }
+
+    pub(crate) fn measure(mut self, measure: Measure) -> Self {
+        self.schedule.measure = measure;
+        self
+    }
+
+    pub(crate) fn run(&self, backend: &mut dyn Backend) -> BlockResult {
+        let process = ProcessSpec::Leaky(self.parameters.clone()).build().expect("a valid case");
+        let job = Job { process: &*process, seed: self.seed, schedule: self.schedule, keep_loads: true };
+        backend.run(&job, self.replicas.clone(), &Control::default()).unwrap_or_else(|e| panic!("{self:?}: {e}"))
+    }
+}
+
+/// Whether two results are equal, loads and tallies; the error says where they first differ.
+pub(crate) fn compare(case: &Case, a: &BlockResult, b: &BlockResult) -> Result<(), Failed> {
+    if let Some(i) = (0..a.loads.len().max(b.loads.len())).find(|&i| a.loads.get(i) != b.loads.get(i)) {
+        let n = case.parameters.n as usize;
+        let (replica, bin) = (i / n, i % n);
+        let (x, y) = (a.loads.get(i), b.loads.get(i));
+        return Err(format!("{case:?}: replica {replica}, bin {bin}: load {x:?} against {y:?}").into());
+    }
+    if a.tally == b.tally { Ok(()) } else { Err(format!("{case:?}: {:#?}\nagainst {:#?}", a.tally, b.tally).into()) }
+}
+
+/// Runs `case` on both backends and compares.
+pub(crate) fn assert_same(case: &Case, a: &mut dyn Backend, b: &mut dyn Backend) -> Result<(), Failed> {
+    compare(case, &case.run(a), &case.run(b))
+}
+
+/// Options that take any adapter, a real one before a software one.
+pub(crate) fn options(tuning: Tuning) -> Options {
+    let gpu = std::env::var("LEAKYBINS_GPU").ok();
+    Options { gpu, allow_software: true, submit_budget: Duration::from_millis(100), tuning }
+}
+
+/// The GPU of the tests.
+pub(crate) fn gpu(tuning: Tuning) -> Gpu {
+    Gpu::open(&options(tuning)).expect("an adapter: the tests are ignored where there is none")
+}
+
+/// The reference's result.
+pub(crate) fn reference(case: &Case) -> BlockResult {
+    case.run(&mut Host::reference())
+}
+
+/// A test by name.
+pub(crate) type Test = (&'static str, fn() -> Result<(), Failed>);
+
+/// Runs `tests`, or lists them as ignored where there is no adapter; with `LEAKYBINS_REQUIRE_GPU=1` that fails.
+pub(crate) fn run_on_gpu(tests: &[Test]) -> ! {
+    let arguments = Arguments::from_args();
+    let present = !adapters().is_empty();
+    // Who asks for ignored tests wants them run.
+    let required = std::env::var("LEAKYBINS_REQUIRE_GPU").is_ok_and(|v| v == "1")
+        || arguments.ignored
+        || arguments.include_ignored;
+    let trials: Vec<Trial> = tests.iter().map(|&(name, test)| Trial::test(name, test)).collect();
+    let trials = if present {
+        trials
+    } else if required {
+        let missing = || Err("the GPU tests were asked for, but this machine has no adapter".into());
+        vec![Trial::test("an_adapter_is_present", missing)]
+    } else {
+        trials.into_iter().map(|t| t.with_ignored_flag(true)).collect()
+    };
+    libtest_mimic::run(&arguments, trials).exit()
+}
