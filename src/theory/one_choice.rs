@@ -9,8 +9,8 @@
 //! is positive, so the relative error of `p_k` grows like k ulps and does not depend on 1 - lambda. The recursion is left
 //! for the asymptote `C z0^-k` when both have agreed to that error for eight levels in a row, by the last of which the
 //! true difference has shrunk far below it. That is after a few dozen levels for every lambda: all other poles are far
-//! away, or the probabilities are below the smallest f64. The root z0 of A(z) = z is found to the last digits from logarithms with their leading
-//! terms removed, so that the series of length 1/(1 - lambda) is summed in closed form.
+//! away, or the probabilities are below the smallest f64. The root z0 of A(z) = z is found to the last digits from
+//! logarithms with their leading terms removed, so that the series of length 1/(1 - lambda) is summed in closed form.
 
 use super::arrivals::{ArrivalLaw, beyond};
 use super::marginal::{Geometric, Marginal};
@@ -49,10 +49,10 @@ pub(super) fn stationary(arrivals: &ArrivalLaw, gap: f64) -> Marginal {
     Marginal::new(0, p, asymptote)
 }
 
-/// The tail C z0^-k of P(load >= k); `None` where a bin is never reached by two balls in a round and stays empty.
+/// The tail C z0^-k of P(load >= k); `None` where a bin is never reached by two balls in a round, so that it ends every
+/// round empty.
 fn asymptote(arrivals: &ArrivalLaw, gap: f64) -> Option<Geometric> {
-    let (pairs, _) = arrivals.pairs_and_triples();
-    if pairs < f64::MIN_POSITIVE {
+    if arrivals.pairs() < f64::MIN_POSITIVE {
         return None;
     }
     let excess = |y: f64| arrivals.excess_log_pgf(gap, y);
