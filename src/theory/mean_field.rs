@@ -13,15 +13,15 @@
 //! p_{k+1} exp(-mu_{k+1}) = sum_{j<=k} p_j P(Poisson(mu_j) >= k + 2 - j).
 //! ```
 //!
-//! With `x_{k+1} = 1 - p_0 - .. - p_k` known, the left side depends on `p_{k+1}` alone, and grows with it: one bracketed
-//! scalar root a level, from the bottom to the far tail.
+//! With `x_{k+1} = 1 - p_0 - .. - p_k` known, the left side depends on `p_{k+1}` alone, and grows with it: one
+//! bracketed scalar root a level, from the bottom to the far tail.
 //!
 //! # Numerics
-//! Every sum is of positive terms. Nothing forces the `p_k` to sum to 1, so their sum checks the whole: a mismatch delta
-//! of the flows leaves x at infinity with `x - lambda x^d = -delta`, well conditioned for d >= 2 (for d = 1 it would be
-//! `x = -delta/(1 - lambda)`, see the exact law instead). The subtraction in `x_{k+1}` leaves an absolute error near
-//! 1e-16 where x is tiny, but there mu is tiny as well and `p_{k+1}` is fed from far below, so small `p_k` are good to a
-//! relative 1e-12 or better (tests compare with high-precision values down to 1e-300).
+//! Every sum is of positive terms. Nothing forces the `p_k` to sum to 1, so their sum checks the whole: a mismatch
+//! delta of the flows leaves x at infinity with `x - lambda x^d = -delta`, well conditioned for d >= 2 (for d = 1 it
+//! would be `x = -delta/(1 - lambda)`, see the exact law instead). The subtraction in `x_{k+1}` leaves an absolute
+//! error near 1e-16 where x is tiny, but there mu is tiny as well and `p_{k+1}` is fed from far below, so small `p_k`
+//! are good to a relative 1e-12 or better (tests compare with high-precision values down to 1e-300).
 
 use super::arrivals::{beyond, poisson};
 use super::marginal::Marginal;

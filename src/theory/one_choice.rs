@@ -1,12 +1,12 @@
 //! One choice (d = 1): the exact stationary law of a bin, for every number of bins.
 //!
-//! One bin is a Markov chain by itself: `L' = (L + A - 1)^+`, A the balls that reach it, independent from round to round.
-//! Its stationary generating function is `P(z) = (1 - lambda)(1 - z) / (A(z) - z)`.
+//! One bin is a Markov chain by itself: `L' = (L + A - 1)^+`, A the balls that reach it, independent from round to
+//! round. Its stationary generating function is `P(z) = (1 - lambda)(1 - z) / (A(z) - z)`.
 //!
 //! # Numerics
 //! With `t_i = P(A > i)`, `A(z) - z = (1 - z)(1 - sum_i t_i z^i)`: the law is compound geometric and obeys
 //! `a_0 p_0 = 1 - lambda` and `a_0 p_k = sum_{i=1..k} t_i p_{k-i}`, `a_0 = 1 - t_0` the chance of no arrival. Every term
-//! is positive, so the relative error of `p_k` grows like k ulps and does not depend on 1 - lambda. The recursion is left
+//! is positive: the relative error of `p_k` grows like k ulps and does not depend on 1 - lambda. The recursion is left
 //! for the asymptote `C z0^-k` when both have agreed to that error for eight levels in a row, by the last of which the
 //! true difference has shrunk far below it. That is after a few dozen levels for every lambda: all other poles are far
 //! away, or the probabilities are below the smallest f64. The root z0 of A(z) = z is found to the last digits from

@@ -12,7 +12,7 @@
 //! | `measure` | string | `"pre"` or `"post"`: loads before or after the deletions of a round |
 //! | `load` | object | law of a bin chosen at random: `basis`, `mean`, `variance`, `empty_fraction`, `decay_rate` |
 //! | `max_load` | object | largest load of all bins: `basis`, `mean`, `quantiles` (a list of [q, load]) |
-//! | `bounds` | object or null | shapes of the paper's bounds: `one_choice`, `two_choices` ([`bounds`]); null at lambda = 1 |
+//! | `bounds` | object or null | shapes of the paper's [`bounds`]: `one_choice`, `two_choices`; null at lambda = 1 |
 //! | `levels` | list | `k`, `load_exceedance` = P(load >= k), `max_exceedance` = P(max load >= k) |
 //!
 //! `basis` is `"exact"`, `"mean-field"` (the limit of many bins) or `"independent-bins"` (n bins with the law of the

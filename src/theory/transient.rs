@@ -249,8 +249,8 @@ fn groups(start: &Start, n: u64) -> Result<Vec<Group>, TheoryError> {
     })
 }
 
-/// The law of one bin after `balls` are thrown into `bins` at random: its smallest load and the probabilities from there
-/// on, outward from the most likely load.
+/// The law of one bin after `balls` are thrown into `bins` at random: its smallest load and the probabilities from
+/// there on, outward from the most likely load.
 fn thrown(balls: u32, bins: f64) -> (u64, Vec<f64>) {
     if bins == 1.0 {
         return (balls.into(), vec![1.0]);

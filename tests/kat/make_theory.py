@@ -3,7 +3,8 @@
 
 One choice: the power series of P(z) = (1 - lambda)(1 - z)/(A(z) - z), divided out in 400 digits, and its largest pole.
 Two and more choices: the mean-field fixed point from the level balance in 400 digits, checked by one application of the
-round map, whose residual (from the end of the table) is required to be below 1e-150. lambda is the exact value of its double.
+round map, whose residual (from the end of the table) is required to be below 1e-150. lambda is the exact value of its
+double.
 
 Usage: make_theory.py OUT.json     (needs mpmath; a few minutes)
 """
