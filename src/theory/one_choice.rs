@@ -5,7 +5,7 @@
 //!
 //! # Numerics
 //! With `t_i = P(A > i)`, `A(z) - z = (1 - z)(1 - sum_i t_i z^i)`: the law is compound geometric and obeys
-//! `a_0 p_0 = 1 - lambda` and `a_0 p_k = sum_{i=1..k} t_i p_{k-i}`, `a_0 = 1 - t_0` the chance of no arrival. Every term
+//! `a_0 p_0 = 1 - lambda` and `a_0 p_k = sum_{i=1..k} t_i p_{k-i}`, `a_0 = 1 - t_0` the chance of no arrival. Each term
 //! is positive: the relative error of `p_k` grows like k ulps and does not depend on 1 - lambda. The recursion is left
 //! for the asymptote `C z0^-k` when both have agreed to that error for eight levels in a row, by the last of which the
 //! true difference has shrunk far below it. That is after a few dozen levels for every lambda: all other poles are far
