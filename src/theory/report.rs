@@ -19,8 +19,9 @@
 //! load, taken as independent). `decay_rate` is ln z0 with P(load >= k) ~ C z0^-k, null where there is no geometric
 //! tail. Loads are in balls.
 //!
-//! `levels` goes up to the first k with P(max load >= k) < 1e-15, in steps of 1, 2, 5, 10, .. such that there are at
-//! most 1000 of them. As CSV it is the whole table, its columns the fields.
+//! `levels` ascend: 0, and for each group of bins that started alike from the smallest load that occurs to the first k
+//! that one of them reaches with probability below 1e-15, in steps of 1, 2, 5, 10, .. such that there are at most 1000
+//! in all. As CSV it is the whole table, its columns the fields.
 
 use super::bounds;
 use super::leaky::{Basis, Prediction, When};
@@ -119,12 +120,21 @@ impl<'a> Document<'a> {
 }
 
 impl Level {
-    /// At most `most` levels in equal steps, up to the first that is out of reach.
+    /// About `most` levels at most: 0, and for each group of bins from its smallest load, in equal steps, to the first
+    /// load that is out of reach.
     pub(crate) fn grid(bins: &Population, most: usize) -> Vec<Level> {
-        let last = bins.max_quantile(1.0 - INVISIBLE) + 1;
-        let steps = (0..19).flat_map(|e| [1, 2, 5].map(|m| m * 10u64.pow(e)));
-        let step = steps.into_iter().find(|step| last / step + 2 <= most as u64).unwrap_or(u64::MAX);
+        let mut loads = vec![0];
+        for (count, law) in bins.groups() {
+            let group = Population::new(vec![(*count, law.clone())]);
+            let (first, last) = (law.first(), group.max_quantile(1.0 - INVISIBLE) + 1);
+            let rows = (most / bins.groups().len()) as u64;
+            let mut steps = (0..19).flat_map(|e| [1, 2, 5].map(|m| m * 10u64.pow(e)));
+            let step = steps.find(|step| last / step - first / step + 3 <= rows).unwrap_or(u64::MAX);
+            loads.extend((first / step..=last.div_ceil(step)).map(|i| i * step));
+        }
+        loads.sort_unstable();
+        loads.dedup();
         let level = |k| Level { k, load_exceedance: bins.load_exceedance(k), max_exceedance: bins.max_exceedance(k) };
-        (0..=last.div_ceil(step)).map(|i| level(i * step)).collect()
+        loads.into_iter().map(level).collect()
     }
 }
