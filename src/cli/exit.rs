@@ -13,6 +13,7 @@
 use crate::backend::BackendError;
 use crate::process::ParameterError;
 use crate::run::{RunError, SpecError};
+use crate::theory::TheoryError;
 use std::process::ExitCode;
 
 /// The table above as `--help` shows it.
@@ -74,7 +75,7 @@ fn classify(error: &anyhow::Error) -> Exit {
     if let Some(error) = error.downcast_ref::<BackendError>() {
         return of_backend(error);
     }
-    if error.is::<Refused>() || error.is::<SpecError>() || error.is::<ParameterError>() {
+    if error.is::<Refused>() || error.is::<SpecError>() || error.is::<ParameterError>() || error.is::<TheoryError>() {
         return Exit::Usage;
     }
     Exit::Failure
@@ -103,6 +104,7 @@ mod tests {
             (anyhow::anyhow!("x"), Exit::Failure),
             (Refused("x".into()).into(), Exit::Usage),
             (SpecError::Replicas(0).into(), Exit::Usage),
+            (TheoryError::NoRound.into(), Exit::Usage),
             (RunError::from(SpecError::Replicas(0)).into(), Exit::Usage),
             (RunError::from(std::io::Error::other("x")).into(), Exit::Failure),
             (BackendError::NoAdapter("x".into()).into(), Exit::NoDevice),

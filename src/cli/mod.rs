@@ -9,6 +9,7 @@ pub mod exit;
 mod progress;
 mod run;
 mod signals;
+mod theory;
 
 use clap::{Parser, Subcommand};
 use exit::Exit;
@@ -26,6 +27,8 @@ pub struct Cli {
 enum Command {
     /// Simulate a process and report what was seen
     Run(Box<run::RunArgs>),
+    /// Say what is known without simulation: exact and mean-field laws
+    Theory(theory::TheoryArgs),
     /// List the adapters of this machine
     Devices(devices::DevicesArgs),
     /// Say whether a headless GPU run would work here, and what is missing
@@ -54,6 +57,7 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.command {
             Command::Run(arguments) => run::run(*arguments),
+            Command::Theory(arguments) => theory::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
         }

@@ -4,6 +4,8 @@ pub mod csv;
 pub mod json;
 mod table;
 
+pub(crate) use table::{probability, significant};
+
 use crate::run::{Outcome, Spec};
 use crate::stats::Histogram;
 use std::io;

@@ -204,12 +204,12 @@ fn bar(share: f64, width: usize) -> String {
 }
 
 /// A probability in nine columns: seven decimals, or three digits and a power of ten where these say too little.
-fn probability(p: f64) -> String {
+pub(crate) fn probability(p: f64) -> String {
     if p >= 1e-4 { format!("{p:.7}") } else { format!("{p:.2e}") }
 }
 
 /// Seven significant digits; a whole number as it is.
-fn significant(value: f64) -> String {
+pub(crate) fn significant(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e10 {
         return format!("{value}");
     }

@@ -3,8 +3,8 @@
 //! # Method
 //! A bin is a [`Cell`]: its load at the start of the round, which the choices read, and the balls that have joined it
 //! since, both in the narrowest of `u8`, `u16` and `u32` that will do. Philox words come in bulk ([`Lanes`]) and become
-//! bin indices in one vector pass; only the choice and the joining are done ball by ball ([`throw`]). One more vector
-//! pass over the cells ends the round ([`finish`]).
+//! bin indices in one vector pass; only the choice and the joining are done ball by ball ([`mod@throw`]). One more vector
+//! pass over the cells ends the round ([`mod@finish`]).
 //!
 //! # Why narrow cells are exact
 //! Two things can go wrong in a round, and each is looked for at its end.

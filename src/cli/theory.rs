@@ -1,0 +1,142 @@
+//! `leakybins theory PROCESS`: what is known without simulation.
+
+use super::exit::Exit;
+use super::{pretty, print};
+use crate::number::count;
+use crate::process::{Measure, leaky};
+use crate::report::{Format, probability, significant, wrapped};
+use crate::theory::leaky::{Basis, Prediction, When, predict};
+use crate::theory::report::{Document, Level};
+use std::fmt::{self, Write};
+
+const EXAMPLES: &str = "\
+Examples:
+  leakybins theory leaky
+  leakybins theory leaky --n 2^16 --lambda 1-1e-9 --d 1
+  leakybins theory leaky --start one-bin:1000 --rounds 500
+  leakybins theory leaky --d 3 --measure pre --format json";
+
+/// Arguments of `leakybins theory`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(subcommand_value_name = "PROCESS", subcommand_help_heading = "Processes")]
+pub(super) struct TheoryArgs {
+    #[command(subcommand)]
+    process: Process,
+    /// Predict the state after so many rounds from the start [default: the stationary state]
+    #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
+    rounds: Option<u64>,
+    /// The loads before or after the deletions of a round
+    #[arg(long, global = true, value_enum, default_value_t)]
+    measure: Measure,
+    /// Form of the answer
+    #[arg(long, global = true, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// The processes with a theory.
+#[derive(Debug, clap::Subcommand)]
+enum Process {
+    /// Leaky bins: exact for d = 1, mean field for d >= 2
+    Leaky(leaky::Parameters),
+}
+
+/// Answers the question.
+pub(super) fn run(arguments: &TheoryArgs) -> anyhow::Result<Exit> {
+    let Process::Leaky(parameters) = &arguments.process;
+    let when = arguments.rounds.map_or(When::Stationary, When::Round);
+    let prediction = predict(parameters, when, arguments.measure)?;
+    let document = Document::new(parameters, when, arguments.measure, &prediction);
+    match arguments.format {
+        Format::Json => print(pretty(&document)?.as_bytes())?,
+        Format::Csv => print(&csv(&document)?)?,
+        Format::Table => {
+            let mut text = String::new();
+            table(&mut text, &document, &prediction)?;
+            print(text.as_bytes())?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A row a level: `k`, `load_exceedance`, `max_exceedance`.
+fn csv(document: &Document<'_>) -> anyhow::Result<Vec<u8>> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    for level in &document.levels {
+        table.serialize(level)?;
+    }
+    Ok(table.into_inner()?)
+}
+
+/// Most levels in the table for people.
+const MAX_ROWS: usize = 40;
+
+fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> fmt::Result {
+    let leaky::Parameters { n, lambda, d, arrivals, start } = document.parameters;
+    let arrivals = clap::ValueEnum::to_possible_value(arrivals);
+    let arrivals = arrivals.as_ref().map_or("", |value| value.get_name());
+    let parameters = [
+        format!("n {n}"),
+        format!("lambda {lambda}"),
+        format!("d {d}"),
+        format!("arrivals {arrivals}"),
+        format!("start {start}"),
+    ];
+    let state = match document.round {
+        None => "stationary".to_owned(),
+        Some(round) => format!("after round {round} from the start"),
+    };
+    let measure = match document.measure {
+        Measure::Pre => "before the deletions",
+        Measure::Post => "after the deletions",
+    };
+    writeln!(out, "{:<12}leaky, theory", "process")?;
+    writeln!(out, "{:<12}{}", "parameters", wrapped(parameters.iter().map(String::as_str), ", ", 12))?;
+    writeln!(out, "{:<12}{state}, {measure}", "state")?;
+    for (name, basis) in [("load", prediction.load_basis), ("max load", prediction.max_basis)] {
+        writeln!(out, "{name:<12}{}", wrapped(meaning(basis).split(' '), " ", 12))?;
+    }
+
+    writeln!(out)?;
+    let mut line = |name: &str, value: f64, unit: &str| writeln!(out, "{name:<28}{:>14}  {unit}", significant(value));
+    line("mean load", document.load.mean, "balls a bin")?;
+    line("variance of the load", document.load.variance, "")?;
+    line("empty fraction", document.load.empty_fraction, "")?;
+    if let Some(rate) = document.load.decay_rate {
+        line("decay rate", rate, "a ball: P(L >= k) ~ C exp(-rate k)")?;
+    }
+    line("mean max load", document.max_load.mean, "balls")?;
+    for (q, load) in &document.max_load.quantiles {
+        line(&format!("  {q} quantile"), *load as f64, "balls")?;
+    }
+    if let Some(bounds) = &document.bounds {
+        line("ln(n/(1-lambda))", bounds.two_choices, "shape of the paper's bound, d >= 2")?;
+        line("ln(n/(1-lambda))/(1-lambda)", bounds.one_choice, "shape of the paper's bound, d = 1")?;
+    }
+
+    let grid = Level::grid(&prediction.bins, MAX_ROWS);
+    // Of levels that are equally likely the first and the last say all.
+    let alike = |a: &Level, b: &Level| a.load_exceedance == b.load_exceedance && a.max_exceedance == b.max_exceedance;
+    let told = |i: usize| i > 0 && i + 1 < grid.len() && alike(&grid[i - 1], &grid[i]) && alike(&grid[i], &grid[i + 1]);
+    let levels: Vec<&Level> = (0..grid.len()).filter(|&i| !told(i)).map(|i| &grid[i]).collect();
+    let width = levels.iter().map(|l| l.k.to_string().len()).max().unwrap_or(1).max(3);
+    writeln!(out, "\nload L of a bin and max load M, in balls")?;
+    writeln!(out, "  {:>width$}  {:>9}  {:>9}", "k", "P(L >= k)", "P(M >= k)")?;
+    for Level { k, load_exceedance, max_exceedance } in levels {
+        writeln!(out, "  {k:>width$}  {:>9}  {:>9}", cell(*load_exceedance), cell(*max_exceedance))?;
+    }
+    Ok(())
+}
+
+/// A probability in nine columns; one that is 0 is exactly so, or far below what is computed.
+fn cell(p: f64) -> String {
+    if p == 0.0 { "0".to_owned() } else { probability(p) }
+}
+
+fn meaning(basis: Basis) -> &'static str {
+    match basis {
+        Basis::Exact => "exact for these parameters",
+        Basis::MeanField => "mean field: the limit of many bins, off by order 1/n",
+        Basis::IndependentBins => "approximate: n independent bins, each with the law of the load",
+    }
+}

@@ -1,0 +1,111 @@
+//! What is known without simulation: exact laws, mean-field laws, small chains. Floating point lives here and in
+//! reports only.
+//!
+//! | question | answer | where |
+//! |---|---|---|
+//! | one bin, d = 1, stationary or after any round | exact for every n | [`leaky::predict`], [`Transient`] |
+//! | one bin, d >= 2 | limit of many bins | [`leaky::predict`], [`Transient`] |
+//! | max load of n bins | n independent bins: exact for d = 1 with Poisson arrivals | [`Population`] |
+//! | max load of a few bins, any d | exact up to a stated lost mass | [`SmallChain`] |
+//! | the paper's bounds | shapes without constants | [`bounds`] |
+//!
+//! `lambda` is taken as the exact value of its `f64`; 1 - lambda is then exact too, and everything is computed from it,
+//! so that lambda = 1 - 1e-9 is as accurate as lambda = 0.5.
+
+mod arrivals;
+pub mod bounds;
+pub mod leaky;
+mod marginal;
+mod mean_field;
+mod one_choice;
+mod population;
+pub mod report;
+mod small_chain;
+mod special;
+mod transient;
+
+pub use marginal::{Geometric, Marginal};
+pub use population::Population;
+pub use small_chain::{ChainLaw, SmallChain};
+pub use transient::{FLOOR, Transient};
+
+use crate::process::ParameterError;
+use crate::process::leaky::Parameters;
+use crate::rng::bounded::MAX_CHOICES;
+
+/// Most bins of a prediction: whole numbers are exact in an `f64` up to here.
+pub const MAX_BINS: u64 = 1 << 53;
+
+/// Why there is no prediction.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TheoryError {
+    /// The parameters are refused.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// lambda = 1 in a stationary question.
+    #[error("lambda = 1 has no stationary law (the loads grow for ever); use lambda < 1, or ask for a round")]
+    NoStationaryLaw,
+    /// Numbers that are no law.
+    #[error("the start law is no law (its numbers sum to {sum}); give probabilities from 0 to 1 that sum to 1")]
+    Law {
+        /// Sum of the numbers.
+        sum: f64,
+    },
+    /// A file of loads for more bins than a simulation has.
+    #[error("a file cannot hold the loads of n = {n} bins; use n < 2^32, or another start")]
+    FileBins {
+        /// Number of bins.
+        n: u64,
+    },
+    /// A load too large for a dense table.
+    #[error("the start file holds a load of {load}, and its law is computed for loads up to {most}; use smaller loads")]
+    FileLoad {
+        /// Largest load.
+        load: u32,
+        /// Largest load possible.
+        most: u32,
+    },
+    /// Before the first round nothing has arrived or been deleted.
+    #[error("round 0 has no loads before its deletions; measure post, or ask for round 1 or later")]
+    NoRound,
+    /// Too many states.
+    #[error("the chain of n = {n} bins with loads up to {cap} is too large; use fewer bins or a lower cap")]
+    ChainSize {
+        /// Number of bins.
+        n: u64,
+        /// Largest load.
+        cap: u32,
+    },
+    /// The start is not among the states.
+    #[error("the start has a load of {load}, and the chain ends at {cap}; use a higher cap or a lower start")]
+    ChainStart {
+        /// Largest load of the start.
+        load: u32,
+        /// Largest load of the chain.
+        cap: u32,
+    },
+    /// The chain forgets its start too slowly.
+    #[error("the chain was not stationary after {rounds} rounds; use fewer bins, a lower cap or a smaller lambda")]
+    ChainSlow {
+        /// Rounds computed.
+        rounds: u64,
+    },
+}
+
+/// Checks what every prediction needs.
+fn validate(parameters: &Parameters) -> Result<(), TheoryError> {
+    let Parameters { n, lambda, d, .. } = *parameters;
+    let refuse = |name, value, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy }.into());
+    if !(1..=MAX_BINS).contains(&n) {
+        return refuse("n", n.to_string(), "bins are counted in 53 bits", "use 1 <= n <= 2^53");
+    }
+    if !(0.0..=1.0).contains(&lambda) {
+        let reason = "the arrival rate must be a number from 0 to 1";
+        return refuse("lambda", lambda.to_string(), reason, "use 0 <= lambda < 1, or 1 for a finite horizon");
+    }
+    if !(1..=u64::from(MAX_CHOICES)).contains(&d) {
+        return refuse("d", d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
+    }
+    Ok(())
+}
