@@ -177,6 +177,7 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--n 0", "n = 0 is not allowed (there must be a bin); use n >= 1"),
         ("--n 2^31+1", "'2^31+1' is not a power of whole numbers"),
         ("--n 2^32", "n = 4294967296 is not allowed"),
+        ("--n 2^31", "the balls of a round need more than 2^31 random words"),
         ("--n 1e20", "write a whole number such as"),
         ("--lambda NaN", "lambda = NaN is not allowed"),
         ("--lambda -0.1", "lambda = -0.1 is not allowed"),
@@ -262,7 +263,12 @@ fn unwritable_files_are_refused_before_the_run() {
                 .stderr(contains("cannot be written").and(contains("writable directory")));
         }
     }
-    leakybins("run leaky --output x --dump-loads x").assert().code(2).stderr(contains("name the same file"));
+    for (result, loads) in [("x", "x"), ("x", "./x"), ("folder/../x", "x")] {
+        fs::create_dir_all(folder.path().join("folder")).expect("a folder");
+        let mut command = leakybins(&format!("run leaky --seed 1 --output {result} --dump-loads {loads}"));
+        command.current_dir(folder.path()).assert().code(2).stderr(contains("name the same file"));
+        fs::remove_dir(folder.path().join("folder")).expect("an empty folder");
+    }
     assert!(files(folder.path()).is_empty());
 }
 

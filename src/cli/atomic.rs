@@ -23,8 +23,7 @@ impl AtomicFile {
         let refuse = |reason: &dyn std::fmt::Display| {
             Refused(format!("{} cannot be written ({reason}); name a file in a writable directory", path.display()))
         };
-        // Through a symbolic link, so that the link stays and what it points to is replaced.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let target = resolved(path);
         match fs::metadata(&target) {
             Ok(found) if found.is_dir() => return Err(refuse(&"it is a directory")),
             Ok(found) if !found.is_file() => {
@@ -43,6 +42,12 @@ impl AtomicFile {
         Ok(Self { writer: BufWriter::with_capacity(1 << 20, file), rename: Some((temporary, target)) })
     }
 
+    /// Whether both would appear under the same name.
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        let target = |file: &Self| file.rename.as_ref().map(|(_, target)| target.clone());
+        target(self).is_some_and(|t| Some(t) == target(other))
+    }
+
     /// Makes the file appear under its name.
     ///
     /// # Errors
@@ -56,6 +61,16 @@ impl AtomicFile {
         }
         Ok(())
     }
+}
+
+/// The one name of what `path` names, if it can be told. Through a symbolic link, so that the link stays and what it
+/// points to is replaced.
+fn resolved(path: &Path) -> PathBuf {
+    let in_its_folder = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+    };
+    fs::canonicalize(path).ok().or_else(in_its_folder).unwrap_or_else(|| path.to_owned())
 }
 
 impl Write for AtomicFile {

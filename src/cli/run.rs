@@ -126,10 +126,6 @@ impl Sampling {
 }
 
 impl Device {
-    #[allow(
-        clippy::needless_update,
-        reason = "options without a flag keep their defaults, whether there are any or not"
-    )]
     fn open(&self) -> Result<Box<dyn Backend>, BackendError> {
         let options = backend::Options {
             gpu: self.gpu.clone(),
@@ -149,9 +145,6 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let spec = sampling.spec(process, seed);
     spec.validate()?;
     let process = spec.process.build()?;
-    if output.output.is_some() && output.output == output.dump_loads {
-        return Err(Refused("--output and --dump-loads name the same file; name two".to_owned()).into());
-    }
     if matches!(device.backend, Choice::Cpu | Choice::Reference) && (device.gpu.is_some() || device.allow_software) {
         let reason =
             "--gpu and --allow-software choose an adapter, but the CPU was asked for; leave out one or the other";
@@ -159,6 +152,9 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     }
     let result_file = output.output.as_deref().map(AtomicFile::create).transpose()?;
     let mut loads_file = output.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
+    if result_file.as_ref().zip(loads_file.as_ref()).is_some_and(|(result, loads)| result.is_same_as(loads)) {
+        return Err(Refused("--output and --dump-loads name the same file; name two".to_owned()).into());
+    }
     if let Some(threads) = device.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global().context("the threads of the CPU")?;
     }
