@@ -32,8 +32,8 @@ command -v cc >/dev/null || install_packages gcc libc6-dev
 if [ "$(uname)" = Linux ] && ! vulkan_driver_found; then
   install_packages libvulkan1 mesa-vulkan-drivers
 fi
-# Optional Vulkan layers only add noise to the output.
-export VK_LOADER_LAYERS_DISABLE="${VK_LOADER_LAYERS_DISABLE:-~all~}"
+# Implicit Vulkan layers serve displays; here they only add noise to the output.
+export VK_LOADER_LAYERS_DISABLE="${VK_LOADER_LAYERS_DISABLE:-~implicit~}"
 
 cargo fmt --check
 cargo clippy --locked --all-targets -- -D warnings
