@@ -4,7 +4,7 @@
 //! arrivals, floor(lambda n) balls hit a bin with probability 1/n each, and one more does with probability w/n, w the
 //! fractional part of lambda n.
 
-use super::special::ln_1p_minus;
+use super::special::{ln_1p_minus, sums_from};
 use crate::process::leaky::Arrivals;
 
 /// A law of arrivals: independent trials, and a Poisson part.
@@ -130,18 +130,7 @@ fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
 
 /// P(X > 0), P(X > 1), .. from the probabilities of X, each a sum of positive terms.
 pub(super) fn beyond(probabilities: &[f64]) -> Vec<f64> {
-    let mut sum = 0.0;
-    let mut tails: Vec<f64> = probabilities
-        .iter()
-        .skip(1)
-        .rev()
-        .map(|p| {
-            sum += p;
-            sum
-        })
-        .collect();
-    tails.reverse();
-    tails
+    sums_from(&probabilities[1..], 0.0)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The law of the load of one bin.
 
+use super::special::sums_from;
+
 /// A geometric tail: `P(load >= k) = exp(log_scale - rate k)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometric {
@@ -37,16 +39,7 @@ impl Marginal {
     pub(super) fn new(first: u64, probabilities: Vec<f64>, tail: Option<Geometric>) -> Self {
         let len = probabilities.len();
         let rest = tail.map_or(0.0, |tail| tail.at_least(len as f64));
-        let mut sum = rest;
-        let mut exceedances: Vec<f64> = probabilities
-            .iter()
-            .rev()
-            .map(|p| {
-                sum += p;
-                sum
-            })
-            .collect();
-        exceedances.reverse();
+        let exceedances = sums_from(&probabilities, rest);
         // Beyond the table the load is `len` plus a geometric number of mean 1 / (z0 - 1).
         let over = tail.map_or(0.0, |tail| 1.0 / tail.rate.exp_m1());
         let levels = || (0..).map(f64::from as fn(u32) -> f64).zip(&probabilities);

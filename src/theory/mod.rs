@@ -31,7 +31,6 @@ pub use transient::{FLOOR, Transient};
 
 use crate::process::ParameterError;
 use crate::process::leaky::Parameters;
-use crate::rng::bounded::MAX_CHOICES;
 
 /// Most bins of a prediction: whole numbers are exact in an `f64` up to here.
 pub const MAX_BINS: u64 = 1 << 53;
@@ -95,17 +94,10 @@ pub enum TheoryError {
 
 /// Checks what every prediction needs.
 fn validate(parameters: &Parameters) -> Result<(), TheoryError> {
-    let Parameters { n, lambda, d, .. } = *parameters;
-    let refuse = |name, value, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy }.into());
+    let n = parameters.n;
     if !(1..=MAX_BINS).contains(&n) {
-        return refuse("n", n.to_string(), "bins are counted in 53 bits", "use 1 <= n <= 2^53");
+        let (reason, remedy) = ("bins are counted in 53 bits", "use 1 <= n <= 2^53");
+        return Err(ParameterError::OutOfRange { name: "n", value: n.to_string(), reason, remedy }.into());
     }
-    if !(0.0..=1.0).contains(&lambda) {
-        let reason = "the arrival rate must be a number from 0 to 1";
-        return refuse("lambda", lambda.to_string(), reason, "use 0 <= lambda < 1, or 1 for a finite horizon");
-    }
-    if !(1..=u64::from(MAX_CHOICES)).contains(&d) {
-        return refuse("d", d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
-    }
-    Ok(())
+    Ok(parameters.check_lambda_and_d()?)
 }

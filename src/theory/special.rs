@@ -1,5 +1,21 @@
 //! The few numerical tools that the theory needs.
 
+/// The sum of each term, all after it and `rest`, taken from the last term on: of probabilities that is P(X >= k), each
+/// a sum of positive terms with the small ones first.
+pub(super) fn sums_from(terms: &[f64], rest: f64) -> Vec<f64> {
+    let mut sum = rest;
+    let mut sums: Vec<f64> = terms
+        .iter()
+        .rev()
+        .map(|term| {
+            sum += term;
+            sum
+        })
+        .collect();
+    sums.reverse();
+    sums
+}
+
 /// `ln(1 + x) - x` for `x >= 0`, without the cancellation at small `x`.
 ///
 /// With r = x / (2 + x), ln(1 + x) = 2 artanh r, so the difference is -r x + 2 r^3 (1/3 + r^2/5 + ..).

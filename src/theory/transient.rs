@@ -12,6 +12,7 @@ use super::arrivals::ArrivalLaw;
 use super::marginal::Marginal;
 use super::mean_field::share;
 use super::population::Population;
+use super::special::sums_from;
 use crate::process::leaky::Parameters;
 use crate::process::start::{Initial, Start};
 
@@ -188,19 +189,10 @@ impl Fractions {
     fn of(groups: &[Group]) -> Self {
         let bins: f64 = groups.iter().map(|g| g.bins).sum();
         let tails = |group: &Group| {
-            let mut sum = 0.0;
-            let mut tails: Vec<f64> = group
-                .probabilities
-                .iter()
-                .rev()
-                .map(|p| {
-                    sum += p;
-                    sum
-                })
-                .collect();
-            tails.reverse();
+            let mut tails = sums_from(&group.probabilities, 0.0);
             // All bins hold at least the first load, to the last digit: x^d magnifies an error of x = 1 by d.
-            tails.iter_mut().for_each(|x| *x /= sum);
+            let all = tails[0];
+            tails.iter_mut().for_each(|x| *x /= all);
             (group.bins / bins, group.first, tails)
         };
         Self(groups.iter().map(tails).collect())

@@ -63,6 +63,19 @@ impl Default for Parameters {
 }
 
 impl Parameters {
+    /// Refuses a lambda or d that no question allows; what n allows depends on the question.
+    pub(crate) fn check_lambda_and_d(&self) -> Result<(), ParameterError> {
+        let refuse = |name, value, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy });
+        if !(0.0..=1.0).contains(&self.lambda) {
+            let reason = "the arrival rate must be a number from 0 to 1";
+            return refuse("lambda", self.lambda.to_string(), reason, "use 0 <= lambda < 1, or 1 for a finite horizon");
+        }
+        if !(1..=u64::from(MAX_CHOICES)).contains(&self.d) {
+            return refuse("d", self.d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
+        }
+        Ok(())
+    }
+
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.lambda == 1.0 {
@@ -103,13 +116,7 @@ impl Leaky {
             Ok(0) => return refuse("n", n.to_string(), "there must be a bin", "use n >= 1"),
             _ => return refuse("n", n.to_string(), "bins are simulated one by one", "use n <= 2^31"),
         };
-        if !(0.0..=1.0).contains(&lambda) {
-            let reason = "the arrival rate must be a number from 0 to 1";
-            return refuse("lambda", lambda.to_string(), reason, "use 0 <= lambda < 1, or 1 for a finite horizon");
-        }
-        if !(1..=u64::from(MAX_CHOICES)).contains(&d) {
-            return refuse("d", d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
-        }
+        parameters.check_lambda_and_d()?;
         let packing = Packing::new(bins, d as u32);
         let arrivals = match arrivals {
             Arrivals::Binomial => Thresholds::binomial(bins, lambda),
