@@ -9,7 +9,9 @@ use crate::backend::{self, Backend, BackendError, Choice};
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::{Format, Report};
-use crate::run::{self, Event, Outcome, RunError, Schedule, Spec};
+use crate::run::{self, Event, RunError, Schedule, Spec};
+use crate::stats::estimate::Band;
+use crate::stats::interval::Confidence;
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
@@ -61,6 +63,12 @@ struct Sampling {
     /// Add the loads of all bins in every so many sampled rounds; 0: never
     #[arg(long, global = true, value_name = "COUNT", value_parser = count, default_value = "1")]
     loads_every: u64,
+    /// Confidence of the intervals
+    #[arg(long, global = true, value_name = "P", default_value = "0.95")]
+    confidence: f64,
+    /// Whether the intervals of P(max load >= k) hold each for itself or all at once
+    #[arg(long, global = true, value_enum, default_value_t)]
+    band: Band,
     /// Observe the loads before or after the deletions of a round
     #[arg(long, global = true, value_enum, default_value_t)]
     measure: Measure,
@@ -144,6 +152,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let seed = sampling.seed.unwrap_or_else(|| rand::random::<u64>() >> 11);
     let spec = sampling.spec(process, seed);
     spec.validate()?;
+    let confidence = Confidence::new(sampling.confidence)?;
     let process = spec.process.build()?;
     if matches!(device.backend, Choice::Cpu | Choice::Reference) && (device.gpu.is_some() || device.allow_software) {
         let reason =
@@ -185,14 +194,18 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     if let Some(file) = loads_file {
         file.commit().context("the final loads could not be written; check the path and the space left")?;
     }
-    publish(&spec, process.bins(), &outcome, output.format, result_file)?;
+    let report = Report::new(&spec, process.bins(), &outcome, confidence, sampling.band);
+    for warning in report.estimates().warnings() {
+        say(&format!("warning: {warning}"));
+    }
+    publish(&report, output.format, result_file)?;
     Ok(Exit::Done)
 }
 
 /// Writes the result where it belongs.
-fn publish(spec: &Spec, bins: u32, outcome: &Outcome, format: Format, file: Option<AtomicFile>) -> anyhow::Result<()> {
+fn publish(report: &Report<'_>, format: Format, file: Option<AtomicFile>) -> anyhow::Result<()> {
     const REMEDY: &str = "the result could not be written; check the path and the space left";
-    let bytes = Report { spec, bins, outcome }.render(format)?;
+    let bytes = report.render(format)?;
     match file {
         Some(mut file) => file.write_all(&bytes).and_then(|()| file.commit()).context(REMEDY),
         None => print(&bytes).context(REMEDY),
