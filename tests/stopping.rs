@@ -1,5 +1,7 @@
 //! Rules for stopping: where they end a run, and what they do to the error.
 
+#![allow(clippy::print_stdout, reason = "coverages and bounds belong to a test's output")]
+
 use leakybins::backend::{Control, Host};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::{Measure, ProcessSpec};
