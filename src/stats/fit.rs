@@ -103,7 +103,7 @@ struct Centre {
 
 impl Centre {
     /// The mean of `values` with these weights.
-    fn of(values: impl Iterator<Item = f64> + Clone, weights: &[f64]) -> Self {
+    fn of(values: &(impl Iterator<Item = f64> + Clone), weights: &[f64]) -> Self {
         let sum: f64 = weights.iter().sum();
         let mean = |from: f64| values.clone().zip(weights).map(|(value, w)| w * (value - from)).sum::<f64>() / sum;
         let rounded = mean(0.0);
@@ -137,8 +137,8 @@ impl Line {
         }
         let unit = points.iter().map(|p| p.y.error).fold(f64::INFINITY, f64::min);
         let weights: Vec<f64> = points.iter().map(|p| (unit / p.y.error) * (unit / p.y.error)).collect();
-        let x = Centre::of(points.iter().map(|p| p.x), &weights);
-        let y = Centre::of(points.iter().map(|p| p.y.value), &weights);
+        let x = Centre::of(&points.iter().map(|p| p.x), &weights);
+        let y = Centre::of(&points.iter().map(|p| p.y.value), &weights);
         let sum = |of: &dyn Fn(&Point) -> f64| points.iter().zip(&weights).map(|(p, w)| w * of(p)).sum::<f64>();
         let spread = sum(&|p| x.to(p.x) * x.to(p.x));
         let slope = sum(&|p| x.to(p.x) * y.to(p.y.value)) / spread;
