@@ -25,7 +25,7 @@
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
 //! | [`cli`] | the command, its [exit codes](cli::exit) |
-//! | [`number`] | numbers as people write them |
+//! | [`number`], [`grid`] | numbers, and grids of them, as people write them |
 //!
 //! # Example
 //! ```
@@ -49,6 +49,8 @@
 
 pub mod backend;
 pub mod cli;
+mod float;
+pub mod grid;
 pub mod number;
 pub mod process;
 pub mod report;
