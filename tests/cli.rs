@@ -186,6 +186,31 @@ fn questionable_parameters_are_warned_about() {
 }
 
 #[test]
+fn rules_end_a_run_and_say_so() {
+    const RUN: &str = "run leaky --backend cpu --n 8 --lambda 0.5 --rounds 60 --burn-in 20 --seed 7";
+    let json = |flags: &str| -> Value {
+        serde_json::from_str(&output(&format!("{RUN} --format json {flags}"))).expect("valid JSON")
+    };
+    let stopped = json("--rel-err 0.1 --at 2");
+    assert_eq!((&stopped["ended"], &stopped["stopping"]["at"]), (&"rel-err".into(), &2.into()));
+    assert_eq!(stopped["replicas"], 1 << 20);
+    assert!(stopped["rel_err"].as_f64().is_some_and(|e| e <= 0.1));
+    let done = stopped["replicas_done"].as_u64().expect("a count");
+    let fixed = json(&format!("--replicas {done}"));
+    assert_eq!((&fixed["ended"], fixed.get("stopping")), (&"replicas".into(), None));
+    assert_eq!(fixed["observables"], stopped["observables"]);
+    let table = output(&format!("{RUN} --max-hits 100 --at 2 --max-time 2h"));
+    for text in ["max-hits 100 of M >= 2: ", "max-time 7200 s", "ended by max-hits after"] {
+        assert!(table.contains(text), "{text} is missing in\n{table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    leakybins(&format!("{RUN} --replicas 50 --rel-err 0.01"))
+        .assert()
+        .success()
+        .stderr(contains("the relative error 0.01 was not reached (it is 0.").and(contains("use more --replicas")));
+}
+
+#[test]
 fn intervals_are_as_asked_for() {
     let json = |flags: &str| -> Value {
         let run = "run leaky --backend cpu --n 8 --rounds 20 --burn-in 5 --every 3 --seed 7 --format json";
@@ -239,6 +264,14 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--submit-ms 0", "1..=10000"),
         ("--backend tpu", "possible values: auto, gpu, cpu, reference"),
         ("--confidence 95", "use e.g. 0.95"),
+        ("--rel-err -1", "use e.g. 0.05"),
+        ("--rel-err nan --at 3", "use e.g. 0.05"),
+        ("--max-hits 5", "add --at K"),
+        ("--max-hits 0 --at 5", "use at least 1"),
+        ("--at 5", "add --rel-err or --max-hits"),
+        ("--at 0 --rel-err 0.1", "at least 1"),
+        ("--max-time 0", "positive number of seconds"),
+        ("--max-time soon", "90s, 10m, 2h 30m"),
         ("--format xml", "possible values: table, json, csv"),
         ("--output -", "name a file, or leave the option out"),
         ("--dump-loads -", "name a file, or leave the option out"),
@@ -324,7 +357,7 @@ fn dumped_loads_are_those_of_a_library_run() {
         .success();
     let schedule = Schedule { rounds: 30, burn_in: 15, every: 10, loads_every: 1, measure: Default::default() };
     let process = ProcessSpec::Leaky(Parameters { n: 1000, d: 1, ..Parameters::default() });
-    let spec = Spec { process, seed: 5, replicas: 7, schedule };
+    let spec = Spec { process, seed: 5, replicas: 7, schedule, stopping: None };
     let mut bytes = Vec::new();
     leakybins::run::run(&spec, Box::new(Host::reference()), &Control::default(), Some(&mut bytes), &mut |_| {})
         .expect("a valid run");

@@ -5,7 +5,7 @@ use leakybins::number;
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ProcessSpec};
-use leakybins::run::{Schedule, Spec, run};
+use leakybins::run::{Schedule, Spec, Stopping, run};
 use leakybins::stats::{Flow, Histogram, Moments, Record, Tally};
 use proptest::prelude::*;
 use std::ops::Range;
@@ -53,6 +53,7 @@ fn specs() -> impl Strategy<Value = Spec> {
         seed,
         replicas,
         schedule,
+        stopping: None,
     })
 }
 
@@ -164,7 +165,10 @@ proptest! {
     }
 
     #[test]
-    fn a_specification_survives_json(spec in specs()) {
+    fn a_specification_survives_json(mut spec in specs(), rules in prop::option::of((1u64..99, 0.001f64..1.0))) {
+        spec.stopping = rules.map(|(at, rel_err)| {
+            Stopping { at: Some(at), rel_err: Some(rel_err), confidence: 0.95, ..Stopping::default() }
+        });
         let json = serde_json::to_string(&spec).expect("a specification can be written");
         prop_assert_eq!(serde_json::from_str::<Spec>(&json).expect("what was written can be read"), spec);
     }

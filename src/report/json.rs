@@ -10,12 +10,16 @@
 //! | `process` | string | the process, as in `leakybins run PROCESS` |
 //! | `parameters` | object | its parameters: for `leaky` `n`, `lambda`, `d`, `arrivals`, `start` |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
-//! | `replicas` | integer | independent replicas |
+//! | `replicas` | integer | independent replicas; with `stopping` the most there could have been |
 //! | `rounds` | integer | rounds of each replica |
 //! | `burn_in` | integer | rounds before sampling begins |
 //! | `every` | integer | rounds from one sample to the next |
 //! | `loads_every` | integer | samples from one load histogram to the next; 0: none |
 //! | `measure` | string | `"pre"` or `"post"`: loads before or after the deletions of a round |
+//! | `stopping` | object, or absent | rules that may end the run: `at`, `rel_err`, `max_hits`, `max_time` (s), `confidence` |
+//! | `ended` | string | what ended it: `"replicas"` (all are done), `"rel-err"`, `"max-hits"`, `"max-time"` |
+//! | `replicas_done` | integer | replicas that the result is of: 0, 1, .. |
+//! | `rel_err` | number or null | relative error that `stopping` is about, where known |
 //! | `backend` | string | `"gpu"`, `"cpu"` or `"reference"`: what finished the run |
 //! | `adapter` | string or null | the GPU |
 //! | `samples` | integer | sampled rounds over all replicas |
@@ -61,8 +65,9 @@
 //! decimals that read back as the same `f64`.
 //!
 //! # Reproducibility
-//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `measure`;
-//! with a `start` of `file:PATH`, and from what that file held.
+//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `stopping`;
+//! with a `start` of `file:PATH`, and from what that file held. A run that `"max-time"` ended is that of `replicas_done`
+//! replicas without a time limit.
 //!
 //! # Versions
 //! `schema` grows when a field changes its meaning, type or place, or goes. New fields may come without that.
@@ -71,7 +76,7 @@ use super::Report;
 use super::estimates::{Estimates, Level, Mean};
 use crate::process::ProcessSpec;
 use crate::rng::STREAM_VERSION;
-use crate::run::Schedule;
+use crate::run::{Reason, Schedule, Stopping};
 use crate::stats::estimate::{Band, Method};
 use crate::stats::{Histogram, Moments};
 use crate::theory::report::Laws;
@@ -92,6 +97,11 @@ struct Document<'a> {
     replicas: u64,
     #[serde(flatten)]
     schedule: &'a Schedule,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopping: Option<Stopping>,
+    ended: Reason,
+    replicas_done: u64,
+    rel_err: Option<f64>,
     backend: &'static str,
     adapter: Option<&'a str>,
     samples: u64,
@@ -214,6 +224,10 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
         seed: spec.seed,
         replicas: spec.replicas,
         schedule: &spec.schedule,
+        stopping: spec.stopping,
+        ended: outcome.reason,
+        replicas_done: tally.replicas,
+        rel_err: report.rel_err(),
         backend: outcome.backend,
         adapter: outcome.adapter.as_deref(),
         samples,
@@ -232,7 +246,7 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
             empty_bins: Summary::new(estimates, &estimates.empty_bins, &tally.empty_bins.samples),
         },
         theory: theory.as_ref().map(Laws::new),
-        warnings: estimates.warnings(),
+        warnings: report.warnings(),
     };
     let mut bytes = serde_json::to_vec_pretty(&document)?;
     bytes.push(b'\n');

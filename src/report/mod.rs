@@ -9,7 +9,7 @@ pub use estimates::{Estimates, Level, Mean};
 
 pub(crate) use table::{reached, significant};
 
-use crate::run::{Outcome, Spec};
+use crate::run::{Outcome, Reason, Spec};
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use crate::theory;
@@ -51,10 +51,24 @@ impl<'a> Report<'a> {
         Self { spec, bins, outcome, estimates, theory }
     }
 
-    /// What the run says about the process.
+    /// Reasons to distrust the result.
     #[must_use]
-    pub fn estimates(&self) -> &Estimates {
-        &self.estimates
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.estimates.warnings();
+        let ended = self.outcome.reason;
+        if let Some(wanted) = self.spec.stopping.and_then(|stopping| stopping.rel_err)
+            && matches!(ended, Reason::Replicas | Reason::MaxTime)
+        {
+            let reached = self.rel_err().map_or("the error is not known".to_owned(), |e| format!("it is {e:.3}"));
+            let remedy = if ended == Reason::MaxTime { "--max-time" } else { "--replicas" };
+            warnings.push(format!("the relative error {wanted} was not reached ({reached}); use more {remedy}"));
+        }
+        warnings
+    }
+
+    /// The relative error that a rule for stopping is about, where it is known.
+    fn rel_err(&self) -> Option<f64> {
+        self.spec.stopping?.reached(&self.outcome.tally, &self.spec.schedule)
     }
 
     /// The whole result in one of the forms, a line feed at its end.

@@ -4,6 +4,7 @@ use super::estimates::{Estimates, Mean};
 use super::{Report, WIDTH, human, wrapped};
 use crate::process::Measure;
 use crate::rng::STREAM_VERSION;
+use crate::run::{Reason, Stopping};
 use crate::stats::estimate::{Band, Estimate};
 use crate::theory::leaky::Prediction;
 use std::fmt::{self, Display, Write};
@@ -23,7 +24,7 @@ pub(super) fn render(report: &Report<'_>) -> String {
 fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let Report { spec, outcome, bins, ref estimates, ref theory } = *report;
     let (tally, schedule) = (&outcome.tally, &spec.schedule);
-    let (samples, replicas) = (tally.samples(), spec.replicas);
+    let (samples, replicas) = (tally.samples(), tally.replicas);
 
     let measure = match schedule.measure {
         Measure::Pre => "measure pre (before the deletions)",
@@ -44,6 +45,9 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     field(out, "process", &[spec.process.name().to_owned()])?;
     field(out, "parameters", &parameters(report))?;
     field(out, "sampling", &sampling)?;
+    if let Some(stopping) = &spec.stopping {
+        field(out, "stopping", &rules(report, stopping))?;
+    }
     field(out, "seed", &[spec.seed.to_string()])?;
     field(
         out,
@@ -122,6 +126,27 @@ fn notes(report: &Report<'_>, percent: &str) -> Vec<String> {
         notes.push(format!("Theory is of the stationary state. Load: {load}. Max load: {max}."));
     }
     notes
+}
+
+/// The rules for stopping, and what ended the run.
+fn rules(report: &Report<'_>, stopping: &Stopping) -> Vec<String> {
+    let Stopping { at, rel_err, max_hits, max_time, .. } = *stopping;
+    let of = at.map_or("the mean max load".to_owned(), |k| format!("P(M >= {k})"));
+    let reached = report.rel_err().map_or("unknown".to_owned(), |e| format!("{e:.4}"));
+    let hits = at.map_or(0, |k| report.outcome.tally.max_load.at(k).hits);
+    let ended = match report.outcome.reason {
+        Reason::Replicas => "all replicas are done".to_owned(),
+        reason => format!("ended by {} after {} replicas", reason.name(), grouped(report.outcome.tally.replicas)),
+    };
+    [
+        rel_err.map(|e| format!("rel-err {e} of {of}: {reached}")),
+        max_hits.map(|most| format!("max-hits {most} of M >= {}: {hits}", at.unwrap_or(0))),
+        max_time.map(|seconds| format!("max-time {seconds} s")),
+        Some(ended),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The process's parameters by name, as the specification writes them.
