@@ -275,6 +275,8 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--format xml", "possible values: table, json, csv"),
         ("--output -", "name a file, or leave the option out"),
         ("--dump-loads -", "name a file, or leave the option out"),
+        ("--start mean-field --lambda 1", "start = mean-field: lambda = 1 has no stationary law"),
+        ("--start mean-field --d 1 --lambda 1-1e-9", "levels of probability above 2^-64 (mean load"),
         ("--no-such-flag", "unexpected argument"),
         ("--backend cpu --gpu 0", "the CPU was asked for; leave out one or the other"),
         ("--backend reference --allow-software", "the CPU was asked for"),

@@ -100,7 +100,7 @@ fn starts() -> Result<(), Failed> {
     }
     let file = Start::File(file.path().to_owned());
     let wide = Start::OneBin(1_000_000);
-    for start in [Start::Each(3), Start::OneBin(500), Start::Random(777), file, wide] {
+    for start in [Start::Each(3), Start::OneBin(500), Start::Random(777), Start::MeanField, file, wide] {
         for layout in Layout::ALL {
             let case = Case::new(200, 2, 30, 3).start(start.clone()).measure(Measure::Pre);
             everywhere(&case, Tuning { layout: Some(layout), ..Tuning::default() })?;

@@ -3,6 +3,7 @@
 use super::ParameterError;
 use crate::number::count;
 use crate::rng::bounded::Packing;
+use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,11 +26,14 @@ pub enum Start {
     OneBin(u32),
     /// This many balls are thrown into uniformly random bins, in each replica afresh.
     Random(u32),
+    /// Each bin draws its load independently from the stationary law of one bin, in each replica afresh: exact or in the
+    /// limit of many bins, whichever [`theory`](crate::theory::leaky) has.
+    MeanField,
     /// One load a bin, read from a text file of integers separated by white space or commas.
     File(PathBuf),
 }
 
-const FORMS: &str = "use empty, each:H, one-bin:H, random:H (H at most 2^31) or file:PATH";
+const FORMS: &str = "use empty, each:H, one-bin:H, random:H (H at most 2^31), mean-field or file:PATH";
 
 impl FromStr for Start {
     type Err = String;
@@ -42,6 +46,7 @@ impl FromStr for Start {
         };
         match text.split_once(':') {
             None if text == "empty" => Ok(Start::Empty),
+            None if text == "mean-field" => Ok(Start::MeanField),
             Some(("each", h)) => Ok(Start::Each(balls(h)?)),
             Some(("one-bin", h)) => Ok(Start::OneBin(balls(h)?)),
             Some(("random", h)) => Ok(Start::Random(balls(h)?)),
@@ -58,6 +63,7 @@ impl fmt::Display for Start {
             Start::Each(h) => write!(f, "each:{h}"),
             Start::OneBin(h) => write!(f, "one-bin:{h}"),
             Start::Random(h) => write!(f, "random:{h}"),
+            Start::MeanField => f.write_str("mean-field"),
             Start::File(path) => write!(f, "file:{}", path.display()),
         }
     }
@@ -82,18 +88,25 @@ pub(crate) enum Initial {
     Same(u32),
     OneBin(u32),
     Random(u32),
+    Independent(Thresholds),
     Loads(Vec<u32>),
 }
 
 impl Start {
-    /// Checks the state against `bins`, reading the file if there is one.
-    pub(crate) fn resolve(&self, bins: u32) -> Result<Initial, ParameterError> {
+    /// Checks the state against `bins`, reading the file if there is one. `stationary` makes the law of one bin, if it is
+    /// needed.
+    pub(crate) fn resolve(
+        &self,
+        bins: u32,
+        stationary: impl FnOnce() -> Result<Thresholds, ParameterError>,
+    ) -> Result<Initial, ParameterError> {
         let fail = |reason: String, remedy| ParameterError::Start { start: self.to_string(), reason, remedy };
         Ok(match self {
             Start::Empty => Initial::Same(0),
             Start::Each(h) => Initial::Same(*h),
             Start::OneBin(h) => Initial::OneBin(*h),
             Start::Random(h) => Initial::Random(*h),
+            Start::MeanField => Initial::Independent(stationary()?),
             Start::File(path) => {
                 let remedy = "give the path of a readable text file";
                 let unreadable = |e: std::io::Error| fail(format!("cannot be read ({e})"), remedy);
@@ -137,6 +150,12 @@ impl Initial {
                     packing.indices(&draws, Domain::Start, ball, |bin| loads[bin as usize] += 1);
                 }
             }
+            Initial::Independent(law) => {
+                let draws = Draws::new(seed, replica, 0);
+                for (bin, load) in (0..).zip(loads) {
+                    *load = law.draw(draws.uniform(Domain::Start, bin));
+                }
+            }
             Initial::Loads(given) => loads.copy_from_slice(given),
         }
     }
@@ -148,18 +167,19 @@ mod tests {
 
     #[test]
     fn forms_round_trip() {
-        for text in ["empty", "each:3", "one-bin:1000000", "random:7", "file:a/b.txt"] {
+        for text in ["empty", "each:3", "one-bin:1000000", "random:7", "mean-field", "file:a/b.txt"] {
             assert_eq!(text.parse::<Start>().expect("a valid form").to_string(), text);
         }
         assert_eq!("one-bin:1e6".parse(), Ok(Start::OneBin(1_000_000)));
-        for text in ["", "each", "each:", "each:-1", "each:2^32", "full", "file:"] {
+        for text in ["", "each", "each:", "each:-1", "each:2^32", "full", "file:", "mean-field:1"] {
             assert!(text.parse::<Start>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn random_start_places_every_ball_and_differs_between_replicas() {
-        let initial = Start::Random(1000).resolve(64).expect("valid");
+        let unused = || unreachable!("only a mean-field start asks for the law");
+        let initial = Start::Random(1000).resolve(64, unused).expect("valid");
         let (mut a, mut b) = ([9; 64], [9; 64]);
         initial.write(1, 0, &mut a);
         initial.write(1, 1, &mut b);

@@ -5,9 +5,10 @@ use super::bounds::Bounds;
 use super::population::Population;
 use super::transient::Transient;
 use super::{TheoryError, mean_field, one_choice, validate};
-use crate::process::Measure;
 use crate::process::leaky::{Arrivals, Parameters};
 use crate::process::start::Start;
+use crate::process::{Measure, ParameterError};
+use crate::rng::thresholds::Thresholds;
 use serde::Serialize;
 
 /// When the bins are looked at.
@@ -80,12 +81,42 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
     };
     let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
     let load_basis = if d == 1 || n == 1 { Basis::Exact } else { Basis::MeanField };
-    // Poisson arrivals split into independent streams, and these starts are the same in every replica.
-    let independent_start =
-        when == When::Stationary || matches!(start, Start::Empty | Start::Each(_) | Start::OneBin(_));
+    // Poisson arrivals split into independent streams, and these starts are the same in every replica or independent.
+    let independent_start = when == When::Stationary
+        || matches!(start, Start::Empty | Start::Each(_) | Start::OneBin(_) | Start::MeanField);
     let exact = n == 1 || (d == 1 && arrivals == Arrivals::Poisson && independent_start);
     let max_basis = if exact { Basis::Exact } else { Basis::IndependentBins };
     Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda) })
+}
+
+/// Most levels of a law that is drawn from: its table then takes 128 MiB.
+const MAX_LEVELS: u64 = 1 << 24;
+/// Exceedances below this round to no multiple of 2^-64 but 0.
+const HALF_RESOLUTION: f64 = 1.0 / (1u128 << 65) as f64;
+
+/// The stationary law of one bin after the deletions, to draw from: exact for d = 1, mean field for d >= 2.
+///
+/// # Numerics
+/// An exceedance is as good as the prediction, about 1e-12 relative, and rounded to a multiple of 2^-64. Predictions are
+/// made of correctly rounded operations and of elementary functions in plain Rust, all of them the same on every host,
+/// and so is the table.
+pub(crate) fn one_bin(parameters: &Parameters) -> Result<Thresholds, ParameterError> {
+    let refuse = |reason: String, remedy| ParameterError::Start { start: parameters.start.to_string(), reason, remedy };
+    let bins = stationary(parameters, Measure::Post).map_err(|error| match error {
+        TheoryError::Parameter(error) => error,
+        other => refuse(other.to_string(), "use another start"),
+    })?;
+    let [(_, law)] = bins.groups() else { unreachable!("a stationary state has one law for all bins") };
+    let visible = law.levels(HALF_RESOLUTION);
+    if visible > MAX_LEVELS {
+        let mean = law.mean();
+        let reason = format!(
+            "the law of a bin has {visible:.3e} levels of probability above 2^-64 (mean load {mean:.0}), and at most \
+             2^24 are tabulated"
+        );
+        return Err(refuse(reason, "use a smaller lambda, or each:H with H near the mean load"));
+    }
+    Ok(Thresholds::from_exceedances((1..=visible).map(|k| law.exceedance(k))))
 }
 
 fn stationary(parameters: &Parameters, measure: Measure) -> Result<Population, TheoryError> {

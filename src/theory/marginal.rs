@@ -84,6 +84,23 @@ impl Marginal {
         table.copied().unwrap_or_else(tail)
     }
 
+    /// Loads k >= 1 with P(load >= k) >= `floor`, which is below 1.
+    pub(super) fn levels(&self, floor: f64) -> u64 {
+        let (mut low, mut high) = (0, 1);
+        while self.exceedance(high) >= floor {
+            (low, high) = (high, 2 * high);
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.exceedance(middle) >= floor {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// P(load = k).
     #[must_use]
     pub fn probability(&self, k: u64) -> f64 {

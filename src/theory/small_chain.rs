@@ -61,7 +61,7 @@ impl SmallChain {
     /// A parameter outside its range, an initial load above the cap, or too many states.
     pub fn new(parameters: &Parameters, cap: u32) -> Result<Self, TheoryError> {
         super::validate(parameters)?;
-        let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
+        let Parameters { n, lambda, d, arrivals, .. } = *parameters;
         let too_large = TheoryError::ChainSize { n, cap };
         // Sorted loads of n bins up to the cap: C(cap + n, n).
         let count = (1..=n).try_fold(1.0, |c, i| {
@@ -97,10 +97,14 @@ impl SmallChain {
         }
         let mut chain = Self { n: bins, cap, states, index, transitions, ends, start: Vec::new() };
         let fixed = |loads: Vec<u32>| vec![(loads, 1.0)];
-        let starts = match start.resolve(n as u32)? {
+        let starts = match parameters.initial(n as u32)? {
             Initial::Same(h) => fixed(vec![h; bins]),
             Initial::OneBin(h) => fixed((0..bins).map(|i| if i == 0 { h } else { 0 }).collect()),
             Initial::Loads(loads) => fixed(loads),
+            Initial::Independent(law) => {
+                let p: Vec<f64> = std::iter::repeat_n(0.0, law.first() as usize).chain(law.probabilities()).collect();
+                chain.states.iter().map(|state| (state.to_vec(), independent(state, &p))).collect()
+            }
             Initial::Random(h) if h > cap => return Err(TheoryError::ChainStart { load: h, cap }),
             Initial::Random(h) => {
                 let mut all = Vec::new();
@@ -213,6 +217,17 @@ fn sorted_states(n: usize, cap: u32) -> Vec<State> {
     let mut states = Vec::new();
     fill(&mut vec![0; n], 0, cap, &mut states);
     states
+}
+
+/// The probability that bins with independent loads of the law `p` hold these ones, in any order.
+fn independent(state: &[u32], p: &[f64]) -> f64 {
+    let (mut arrangements, mut alike, mut probability) = (1.0, 0.0, 1.0);
+    for (i, load) in state.iter().enumerate() {
+        alike = if i > 0 && state[i - 1] == *load { alike + 1.0 } else { 1.0 };
+        arrangements *= (i + 1) as f64 / alike;
+        probability *= p.get(*load as usize).copied().unwrap_or(0.0);
+    }
+    arrangements * probability
 }
 
 /// For each bin, the probability that a ball joins it.

@@ -20,6 +20,7 @@ use crate::rng::lanes::Lanes;
 use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use crate::stats::Flow;
+use crate::theory;
 use serde::{Deserialize, Serialize};
 
 /// How many balls arrive in a round; every law has mean lambda n.
@@ -51,7 +52,7 @@ pub struct Parameters {
     /// Law of the number of arrivals
     #[arg(long, value_enum, default_value_t)]
     pub arrivals: Arrivals,
-    /// Initial loads: `empty`, `each:H`, `one-bin:H`, `random:H` or `file:PATH`
+    /// Initial loads: `empty`, `each:H`, `one-bin:H`, `random:H`, `mean-field` or `file:PATH`
     #[arg(long, default_value_t)]
     pub start: Start,
 }
@@ -74,6 +75,11 @@ impl Parameters {
             return refuse("d", self.d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
         }
         Ok(())
+    }
+
+    /// The initial loads of `bins` bins.
+    pub(crate) fn initial(&self, bins: u32) -> Result<Initial, ParameterError> {
+        self.start.resolve(bins, || theory::leaky::one_bin(self))
     }
 
     pub(super) fn warnings(&self) -> Vec<String> {
@@ -108,7 +114,7 @@ impl Leaky {
     /// # Errors
     /// A parameter outside its range, or an unusable initial state.
     pub fn new(parameters: &Parameters) -> Result<Self, ParameterError> {
-        let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
+        let Parameters { n, lambda, d, arrivals, .. } = *parameters;
         let refuse =
             |name, value: String, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy });
         let bins = match u32::try_from(n) {
@@ -127,7 +133,7 @@ impl Leaky {
             let reason = "the balls of a round need more than 2^31 random words";
             return refuse("n", n.to_string(), reason, "use fewer bins or a smaller d");
         }
-        let initial = start.resolve(bins)?;
+        let initial = parameters.initial(bins)?;
         Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins) })
     }
 }
