@@ -103,6 +103,14 @@ pub fn stationary(process: &ProcessSpec, measure: Measure) -> Option<Prediction>
     }
 }
 
+/// About the autocorrelation time of the total load in the stationary state, in rounds; infinite where there is none.
+#[must_use]
+pub fn autocorrelation_rounds(process: &ProcessSpec) -> f64 {
+    match process {
+        ProcessSpec::Leaky(parameters) => leaky::autocorrelation_rounds(parameters),
+    }
+}
+
 /// Checks what every prediction needs.
 fn validate(parameters: &Parameters) -> Result<(), TheoryError> {
     let n = parameters.n;
