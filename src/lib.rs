@@ -24,6 +24,7 @@
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
+//! | [`plot`] | results as pictures: SVG and PNG |
 //! | [`cli`] | the command, its [exit codes](cli::exit) |
 //! | [`number`] | numbers as people write them |
 //!
@@ -49,6 +50,7 @@
 pub mod backend;
 pub mod cli;
 pub mod number;
+pub mod plot;
 pub mod process;
 pub mod report;
 pub mod rng;

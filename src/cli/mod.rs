@@ -6,6 +6,7 @@ mod atomic;
 mod devices;
 mod doctor;
 pub mod exit;
+mod plot;
 mod progress;
 mod run;
 mod signals;
@@ -29,6 +30,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Say what is known without simulation: exact and mean-field laws
     Theory(theory::TheoryArgs),
+    /// Draw a result as SVG or PNG
+    Plot(plot::PlotArgs),
     /// List the adapters of this machine
     Devices(devices::DevicesArgs),
     /// Say whether a headless GPU run would work here, and what is missing
@@ -58,6 +61,7 @@ impl Cli {
         match self.command {
             Command::Run(arguments) => run::run(*arguments),
             Command::Theory(arguments) => theory::run(&arguments),
+            Command::Plot(arguments) => plot::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
         }

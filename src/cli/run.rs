@@ -108,7 +108,7 @@ struct Output {
 }
 
 /// A file name; `-` is none.
-fn file(text: &str) -> Result<PathBuf, String> {
+pub(super) fn file(text: &str) -> Result<PathBuf, String> {
     match text {
         "" | "-" => Err("this is no file name; name a file, or leave the option out".to_owned()),
         _ => Ok(text.into()),
