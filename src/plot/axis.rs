@@ -188,7 +188,7 @@ mod tests {
     fn ticks_are_the_numbers_that_people_would_choose() {
         for (scale, values, expected) in [
             (Scale::Linear, &[0.0, 0.45][..], "0 0.1 0.2 0.3 0.4"),
-            (Scale::Linear, &[-1.0, 1.0], "−1.0 −0.5 0.0 0.5 1.0"),
+            (Scale::Linear, &[-1.0, 1.0], "−1.0 −0.5 0 0.5 1.0"),
             (Scale::Linear, &[2e6, 3e6], "2.0·10⁶ 2.2·10⁶ 2.4·10⁶ 2.6·10⁶ 2.8·10⁶ 3.0·10⁶"),
             (Scale::Whole, &[4.0, 11.0], "4 5 6 7 8 9 10 11"),
             (Scale::Whole, &[8.0, 11.0], "8 9 10 11"),

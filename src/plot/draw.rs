@@ -24,7 +24,7 @@ const LINE: f64 = 18.0;
 /// Length of a sample in the legend, in units.
 const SAMPLE: f64 = 30.0;
 /// Half the width of a marker, in units.
-const MARKER: f64 = 3.6;
+const MARKER: f64 = 3.3;
 /// Half the width of the end of an error bar, in units.
 const CAP: f64 = 3.0;
 /// Width of the lines of data, in units.
@@ -98,6 +98,8 @@ impl<'a> Layout<'a> {
         let mut series: Vec<&Series> = self.chart.series.iter().collect();
         series.sort_by_key(layer);
         series.into_iter().try_for_each(|series| self.draw_series(&pen, series))?;
+        let Self { left, right, top, bottom, .. } = *self;
+        pen.line(&[(left, top), (left, bottom), (right, bottom)], 1.0, BLACK)?;
         for (series, label, x, y) in &self.legend {
             draw_sample(&pen, series, *x, *y)?;
             let room = f64::from(WIDTH) - BORDER - (x + SAMPLE + 8.0);
@@ -132,7 +134,6 @@ impl<'a> Layout<'a> {
                 pen.text(&label, (left - 9.0, y), TEXT, BLACK, HPos::Right)?;
             }
         }
-        pen.line(&[(left, top), (left, bottom), (right, bottom)], 1.0, BLACK)?;
         let x_label = shortened(&self.chart.x.label, TEXT, right - left);
         pen.text(&x_label, ((left + right) / 2.0, bottom + 36.0), TEXT, BLACK, HPos::Center)?;
         let y_label = shortened(&self.chart.y.label, TEXT, bottom - top);
@@ -221,13 +222,18 @@ impl<DB: DrawingBackend> Pen<'_, DB> {
 
     fn line(&self, points: &[(f64, f64)], width: f64, colour: impl Into<RGBAColor>) -> Drawn<DB> {
         let width = (width * self.fine).round() as u32;
-        self.area.draw(&PathElement::new(self.all(points), colour.into().stroke_width(width)))
+        let mut points = self.all(points);
+        // A line without length has no direction, in which plotters would give it a width.
+        points.dedup();
+        if points.len() < 2 {
+            return Ok(());
+        }
+        self.area.draw(&PathElement::new(points, colour.into().stroke_width(width)))
     }
 
     /// A line of data.
     fn stroke(&self, points: &[(f64, f64)], stroke: Stroke, colour: RGBAColor) -> Drawn<DB> {
         match stroke {
-            _ if points.len() < 2 => Ok(()),
             Stroke::Solid => self.line(points, STROKE, colour),
             Stroke::Dashed => dashes(points, 7.0, 4.0).iter().try_for_each(|dash| self.line(dash, STROKE, colour)),
             Stroke::Dotted => dashes(points, 2.0, 3.0).iter().try_for_each(|dash| self.line(dash, STROKE, colour)),

@@ -58,9 +58,9 @@ impl Levels {
 /// What a law rests on, in words.
 fn basis(law: Option<&Law>) -> &'static str {
     match law.and_then(|law| law.basis.as_deref()) {
-        Some("exact") => ", exact",
-        Some("mean-field") => ", mean field",
-        Some("independent-bins") => ", independent bins",
+        Some("exact") => " (exact)",
+        Some("mean-field") => " (mean field)",
+        Some("independent-bins") => " (bins taken as independent)",
         _ => "",
     }
 }
