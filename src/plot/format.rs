@@ -21,7 +21,7 @@ const SVG_FINE: u32 = 10;
 /// Pixels a unit in a PNG.
 const PNG_PIXELS: u32 = 2;
 /// Pixels drawn for one pixel of a PNG in each direction; their mean smooths the edges of areas.
-const PNG_FINE: u32 = 2;
+const PNG_FINE: u32 = 3;
 
 impl Format {
     /// The form that the extension of a file's name asks for.

@@ -15,7 +15,7 @@
 //!
 //! A value that is null has no mark; nor has one that is not positive on a logarithmic axis, except that an interval that
 //! ends at 0 reaches to the axis. The colours are those of Okabe and Ito (2008); dashes and markers tell series apart
-//! without colour, too. The letters of a PNG come out of an embedded font (DejaVu Sans).
+//! without colour, too. The letters of a PNG come out of an embedded font (`DejaVu` Sans).
 
 mod axis;
 mod chart;

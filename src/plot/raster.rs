@@ -43,8 +43,10 @@ impl DrawingBackend for Raster<'_> {
         if (0..i64::from(width)).contains(&x.into()) && (0..i64::from(height)).contains(&y.into()) {
             let at = 3 * (y as usize * width as usize + x as usize);
             let (red, green, blue) = colour.rgb;
+            // Plotters asks for less than nothing at the right edges of its areas.
+            let alpha = colour.alpha.clamp(0.0, 1.0);
             for (old, new) in self.pixels[at..at + 3].iter_mut().zip([red, green, blue]) {
-                let mixed = f64::from(*old) + (f64::from(new) - f64::from(*old)) * colour.alpha;
+                let mixed = f64::from(*old) + (f64::from(new) - f64::from(*old)) * alpha;
                 *old = mixed.round() as u8;
             }
         }
@@ -63,7 +65,7 @@ impl DrawingBackend for Raster<'_> {
         let mut result = Ok(());
         font::draw(text, em, |x, y, cover| {
             let (x, y) = transform.transform(begin + x, y);
-            let alpha = colour.alpha * f64::from(cover.clamp(0.0, 1.0));
+            let alpha = colour.alpha * f64::from(cover);
             let drawn = self.draw_pixel((at.0 + x, at.1 + y), BackendColor { alpha, ..colour });
             result = std::mem::replace(&mut result, Ok(())).and(drawn);
         });
