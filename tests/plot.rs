@@ -320,6 +320,11 @@ fn what_has_no_picture_is_refused_with_reason_and_remedy() {
             "13 combinations of d, n and arrivals, and a picture tells 12",
         ),
         (format!(r#"{{"kind": "sweep", "points": [{point}], "fits": [{fit}]}}"#), None, "a fit over 'tan(lambda)'"),
+        (
+            format!(r#"{{"kind": "sweep", "points": [{point}], "fits": [{}{fit}]}}"#, format!("{fit}, ").repeat(12)),
+            None,
+            "13 fits, and",
+        ),
         (r#"{"kind": "recover", "trajectory": []}"#.into(), None, "no positive load after round 0"),
     ] {
         let error = render(document.as_bytes(), view, Format::Svg).expect_err(message).to_string();

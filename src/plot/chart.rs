@@ -6,12 +6,19 @@ use super::axis::Scale;
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     pub(super) title: String,
-    /// Lines under the title: the parameters.
+    /// Lines under the title: the parameters. An empty one takes no room.
     pub(super) subtitle: Vec<String>,
     pub(super) x: Axis,
     pub(super) y: Axis,
     /// In the order of the legend.
     pub(super) series: Vec<Series>,
+}
+
+impl Chart {
+    /// The lines under the title that say something.
+    pub(super) fn notes(&self) -> impl Iterator<Item = &str> {
+        self.subtitle.iter().map(String::as_str).filter(|line| !line.is_empty())
+    }
 }
 
 /// What an axis shows.

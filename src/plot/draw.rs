@@ -59,7 +59,7 @@ impl<'a> Layout<'a> {
         let labels = y.ticks().into_iter().filter_map(|tick| tick.label).map(|label| width(&label, TEXT));
         let left = BORDER + LINE + 8.0 + labels.fold(0.0, f64::max) + 8.0;
         let right = f64::from(WIDTH) - BORDER - 8.0;
-        let top = BORDER + 26.0 + LINE * chart.subtitle.len() as f64 + 8.0;
+        let top = BORDER + 26.0 + LINE * chart.notes().count() as f64 + 8.0;
         let bottom = top + PLOT_HEIGHT;
 
         let entries: Vec<_> = chart.series.iter().filter_map(|s| Some((s, s.label.as_deref()?))).collect();
@@ -110,9 +110,8 @@ impl<'a> Layout<'a> {
 
     fn draw_frame<DB: DrawingBackend>(&self, pen: &Pen<'_, DB>) -> Drawn<DB> {
         let Self { left, right, top, bottom, .. } = *self;
-        let whole = f64::from(WIDTH) - 2.0 * BORDER;
-        pen.text(&shortened(&self.chart.title, TITLE, whole), (left, BORDER + 8.0), TITLE, BLACK, HPos::Left)?;
-        for (i, line) in self.chart.subtitle.iter().enumerate() {
+        pen.text(&shortened(&self.chart.title, TITLE, right - left), (left, BORDER + 8.0), TITLE, BLACK, HPos::Left)?;
+        for (i, line) in self.chart.notes().enumerate() {
             let y = BORDER + 31.0 + LINE * i as f64;
             pen.text(&shortened(line, TEXT, right - left), (left, y), TEXT, GREY, HPos::Left)?;
         }

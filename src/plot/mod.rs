@@ -77,8 +77,10 @@ pub enum PlotError {
     #[error("the document has nothing to draw ({0}); draw a document that has it")]
     Empty(&'static str),
     /// More series than can be told apart.
-    #[error("the document has {found} combinations of d, n and arrivals, and a picture tells {most} apart; draw fewer")]
+    #[error("the document has {found} {what}, and a picture tells {most} apart; draw fewer")]
     TooMany {
+        /// What there is too much of.
+        what: &'static str,
         /// Series in the document.
         found: usize,
         /// Series in a picture.

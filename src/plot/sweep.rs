@@ -77,7 +77,7 @@ impl Fit {
     }
 }
 
-/// Most series: each has its own pair of colour and marker.
+/// Most series, and most fits: each series has its own pair of colour and marker.
 const MAX_SERIES: usize = 12;
 /// The y axis is logarithmic where the largest mean is so many times the smallest.
 const WIDE: f64 = 20.0;
@@ -95,8 +95,10 @@ pub(super) fn scaling(document: &Document) -> Result<Chart, PlotError> {
     if groups.is_empty() {
         return Err(PlotError::Empty("no point with a mean max load and lambda < 1"));
     }
-    if groups.len() > MAX_SERIES {
-        return Err(PlotError::TooMany { found: groups.len(), most: MAX_SERIES });
+    for (what, found) in [("combinations of d, n and arrivals", groups.len()), ("fits", document.fits.len())] {
+        if found > MAX_SERIES {
+            return Err(PlotError::TooMany { what, found, most: MAX_SERIES });
+        }
     }
     let arrivals: std::collections::BTreeSet<&str> = groups.keys().map(|(_, _, arrivals)| *arrivals).collect();
 
