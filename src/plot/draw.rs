@@ -115,13 +115,18 @@ impl<'a> Layout<'a> {
             let y = BORDER + 31.0 + LINE * i as f64;
             pen.text(&shortened(line, TEXT, right - left), (left, y), TEXT, GREY, HPos::Left)?;
         }
+        let mut free = 0.0;
         for Tick { place, label } in self.x.ticks() {
             let x = left + place * (right - left);
+            // A label without room is left out.
+            let half = label.as_ref().map_or(0.0, |label| 0.5 * width(label, TEXT));
+            let label = label.filter(|_| free < x - half && x + half < f64::from(WIDTH));
             let length = if label.is_some() { 5.0 } else { 2.5 };
             pen.line(&[(x, bottom), (x, bottom + length)], 0.8, BLACK)?;
             if let Some(label) = label {
                 pen.line(&[(x, top), (x, bottom)], 0.8, GRID)?;
                 pen.text(&label, (x, bottom + 15.0), TEXT, BLACK, HPos::Center)?;
+                free = x + half + 8.0;
             }
         }
         for Tick { place, label } in self.y.ticks() {

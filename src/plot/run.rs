@@ -138,9 +138,11 @@ pub(super) fn survival(document: &Document) -> Result<Chart, PlotError> {
         // What is far less likely than anything seen would only make the picture smaller.
         let levels = theory.levels.iter().filter(|level| level.k as f64 >= first - 1.0);
         let points = levels.map(|level| (level.k as f64, level.max())).take_while(|(_, p)| *p >= 0.1 * smallest);
-        let stroke = if many { Stroke::Dashed } else { Stroke::Solid };
-        let shape = Shape::Line { stroke, points: points.collect() };
-        series.push(Series { label: theory.label(), ink: Ink::Black, shape });
+        let points: Vec<_> = points.collect();
+        if !points.is_empty() {
+            let shape = Shape::Line { stroke: if many { Stroke::Dashed } else { Stroke::Solid }, points };
+            series.push(Series { label: theory.label(), ink: Ink::Black, shape });
+        }
     }
     Ok(document.chart("how often the max load reaches k", "P(M ≥ k)", Scale::Log, series))
 }
