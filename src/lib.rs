@@ -39,6 +39,7 @@
 //!     seed: 1,
 //!     replicas: 100,
 //!     schedule: Schedule { rounds: 300, burn_in: 100, every: 10, loads_every: 1, measure: Measure::Post },
+//!     stopping: None,
 //! };
 //! let outcome = run(&spec, Box::new(Host::cpu()), &Control::default(), None, &mut |_| ())?;
 //! assert_eq!(outcome.tally.samples(), 100 * 20);

@@ -28,7 +28,7 @@ fn main() {
 fn spec() -> (Spec, Tuning) {
     let case = Case::new(100, 2, 60, 1);
     let process = ProcessSpec::Leaky(case.parameters);
-    let spec = Spec { process, seed: 5, replicas: 200, schedule: case.schedule };
+    let spec = Spec { process, seed: 5, replicas: 200, schedule: case.schedule, stopping: None };
     (spec, Tuning { most_rounds: Some(12), ..Tuning::default() })
 }
 

@@ -197,8 +197,10 @@ fn measuring_before_the_deletions_sees_the_throughput() {
         let parameters = leaky::Parameters { n, d, lambda, ..Default::default() };
         let pre = last_round(&parameters, 6, 20_000, 300, Measure::Pre).tally;
         let post = last_round(&parameters, 6, 20_000, 300, Measure::Post).tally;
-        let busy = 1.0 - pre.empty_bins.mean().expect("samples") / n as f64;
-        let shift = (pre.total_load.mean().expect("samples") - post.total_load.mean().expect("samples")) / n as f64;
+        let busy = 1.0 - pre.empty_bins.samples.mean().expect("samples") / n as f64;
+        let shift = (pre.total_load.samples.mean().expect("samples")
+            - post.total_load.samples.mean().expect("samples"))
+            / n as f64;
         // Both are the fraction of bins that delete a ball; its standard error is at most that of independent bins
         // times a factor of order 1, for which 2 stands.
         let error = 2.0 * (lambda * (1.0 - lambda) / (20_000.0 * n as f64)).sqrt();

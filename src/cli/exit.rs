@@ -14,6 +14,7 @@ use crate::backend::BackendError;
 use crate::plot::PlotError;
 use crate::process::ParameterError;
 use crate::run::{RunError, SpecError};
+use crate::stats::interval::IntervalError;
 use crate::theory::TheoryError;
 use std::process::ExitCode;
 
@@ -79,7 +80,12 @@ fn classify(error: &anyhow::Error) -> Exit {
     if let Some(error) = error.downcast_ref::<PlotError>() {
         return if matches!(error, PlotError::Drawing(_)) { Exit::Failure } else { Exit::Usage };
     }
-    if error.is::<Refused>() || error.is::<SpecError>() || error.is::<ParameterError>() || error.is::<TheoryError>() {
+    if error.is::<Refused>()
+        || error.is::<IntervalError>()
+        || error.is::<SpecError>()
+        || error.is::<ParameterError>()
+        || error.is::<TheoryError>()
+    {
         return Exit::Usage;
     }
     Exit::Failure

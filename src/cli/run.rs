@@ -9,7 +9,9 @@ use crate::backend::{self, Backend, BackendError, Choice};
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::{Format, Report};
-use crate::run::{self, Event, Outcome, RunError, Schedule, Spec};
+use crate::run::{self, Event, RunError, Schedule, Spec, Stopping};
+use crate::stats::estimate::Band;
+use crate::stats::interval::Confidence;
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,6 +23,7 @@ Examples:
   leakybins run leaky --n 2^16 --lambda 1-2^-7 --d 1 --rounds 1e5 --seed 1
   leakybins run leaky --n 1e6 --replicas 64 --backend gpu --format json -o result.json
   leakybins run leaky --start one-bin:1e4 --rounds 2e4 --burn-in 0 --every 100
+  leakybins run leaky --rel-err 0.05 --at 8 --max-time 10m
   leakybins run leaky --format csv --seed 1 | head
 
 All flags of a process: leakybins run PROCESS --help.
@@ -38,6 +41,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     sampling: Sampling,
     #[command(flatten)]
+    rules: Rules,
+    #[command(flatten)]
     device: Device,
     #[command(flatten)]
     output: Output,
@@ -46,9 +51,9 @@ pub(super) struct RunArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Sampling")]
 struct Sampling {
-    /// Independent replicas
-    #[arg(long, global = true, value_name = "COUNT", value_parser = count, default_value = "256")]
-    replicas: u64,
+    /// Independent replicas; with a rule for stopping the most there are [default: 256, or 2^20 with a rule]
+    #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
+    replicas: Option<u64>,
     /// Rounds of each replica
     #[arg(long, global = true, value_name = "COUNT", value_parser = count, default_value = "2000")]
     rounds: u64,
@@ -61,12 +66,52 @@ struct Sampling {
     /// Add the loads of all bins in every so many sampled rounds; 0: never
     #[arg(long, global = true, value_name = "COUNT", value_parser = count, default_value = "1")]
     loads_every: u64,
+    /// Confidence of the intervals
+    #[arg(long, global = true, value_name = "P", default_value = "0.95", allow_hyphen_values = true)]
+    confidence: f64,
+    /// Whether the intervals of P(max load >= k) hold each for itself or all at once
+    #[arg(long, global = true, value_enum, default_value_t)]
+    band: Band,
     /// Observe the loads before or after the deletions of a round
     #[arg(long, global = true, value_enum, default_value_t)]
     measure: Measure,
     /// Seed of all randomness [default: a fresh one, which is shown]
     #[arg(long, global = true, value_parser = count)]
     seed: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Stopping")]
+struct Rules {
+    /// Stop when the interval of P(max load >= K), or of the mean max load without --at, is this narrow: half its width
+    /// over the estimate
+    #[arg(long, global = true, value_name = "E", allow_hyphen_values = true)]
+    rel_err: Option<f64>,
+    /// The level K that --rel-err and --max-hits are about
+    #[arg(long, global = true, value_name = "K", value_parser = count)]
+    at: Option<u64>,
+    /// Stop when so many samples have max load >= K
+    #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
+    max_hits: Option<u64>,
+    /// Stop before it takes longer: seconds, or 90s, 10m, 2h
+    #[arg(long, global = true, value_name = "TIME", value_parser = seconds)]
+    max_time: Option<f64>,
+}
+
+impl Rules {
+    /// The rules, if any is given.
+    fn stopping(&self, confidence: f64) -> Option<Stopping> {
+        let Self { rel_err, at, max_hits, max_time } = *self;
+        let given = rel_err.is_some() || at.is_some() || max_hits.is_some() || max_time.is_some();
+        given.then_some(Stopping { at, rel_err, max_hits, max_time, confidence })
+    }
+}
+
+/// A time as a plain number of seconds or with units.
+fn seconds(text: &str) -> Result<f64, String> {
+    let with_units = || humantime::parse_duration(text).map(|time| time.as_secs_f64()).ok();
+    let unreadable = || format!("'{text}' is not a time; write seconds, or 90s, 10m, 2h 30m");
+    text.parse().ok().or_else(with_units).ok_or_else(unreadable)
 }
 
 #[derive(Debug, clap::Args)]
@@ -117,11 +162,13 @@ pub(super) fn file(text: &str) -> Result<PathBuf, String> {
 
 impl Sampling {
     /// The specification, with the defaults that depend on other values filled in.
-    fn spec(&self, process: ProcessSpec, seed: u64) -> Spec {
-        let Sampling { replicas, rounds, loads_every, measure, .. } = *self;
+    fn spec(&self, process: ProcessSpec, seed: u64, stopping: Option<Stopping>) -> Spec {
+        let Sampling { rounds, loads_every, measure, .. } = *self;
+        let replicas = self.replicas.unwrap_or(if stopping.is_some() { 1 << 20 } else { 256 });
         let burn_in = self.burn_in.unwrap_or(rounds / 2);
         let every = self.every.unwrap_or_else(|| rounds.saturating_sub(burn_in).min(10));
-        Spec { process, seed, replicas, schedule: Schedule { rounds, burn_in, every, loads_every, measure } }
+        let schedule = Schedule { rounds, burn_in, every, loads_every, measure };
+        Spec { process, seed, replicas, schedule, stopping }
     }
 }
 
@@ -139,11 +186,12 @@ impl Device {
 
 /// Runs the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
-    let RunArgs { process, sampling, device, output } = arguments;
+    let RunArgs { process, sampling, rules, device, output } = arguments;
     // 53 bits, so that the shown seed survives a JSON reader that knows only floating-point numbers.
     let seed = sampling.seed.unwrap_or_else(|| rand::random::<u64>() >> 11);
-    let spec = sampling.spec(process, seed);
+    let spec = sampling.spec(process, seed, rules.stopping(sampling.confidence));
     spec.validate()?;
+    let confidence = Confidence::new(sampling.confidence)?;
     let process = spec.process.build()?;
     if matches!(device.backend, Choice::Cpu | Choice::Reference) && (device.gpu.is_some() || device.allow_software) {
         let reason =
@@ -185,14 +233,18 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     if let Some(file) = loads_file {
         file.commit().context("the final loads could not be written; check the path and the space left")?;
     }
-    publish(&spec, process.bins(), &outcome, output.format, result_file)?;
+    let report = Report::new(&spec, process.bins(), &outcome, confidence, sampling.band);
+    for warning in report.warnings() {
+        say(&format!("warning: {warning}"));
+    }
+    publish(&report, output.format, result_file)?;
     Ok(Exit::Done)
 }
 
 /// Writes the result where it belongs.
-fn publish(spec: &Spec, bins: u32, outcome: &Outcome, format: Format, file: Option<AtomicFile>) -> anyhow::Result<()> {
+fn publish(report: &Report<'_>, format: Format, file: Option<AtomicFile>) -> anyhow::Result<()> {
     const REMEDY: &str = "the result could not be written; check the path and the space left";
-    let bytes = Report { spec, bins, outcome }.render(format)?;
+    let bytes = report.render(format)?;
     match file {
         Some(mut file) => file.write_all(&bytes).and_then(|()| file.commit()).context(REMEDY),
         None => print(&bytes).context(REMEDY),

@@ -71,7 +71,7 @@ impl Document {
     /// Whether and how sure the intervals are.
     fn label(&self) -> String {
         let band = match self.band.as_deref() {
-            Some("bonferroni") => " for all levels at once",
+            Some("simultaneous") => " for all levels at once",
             Some("pointwise") => " for each level",
             _ => "",
         };

@@ -9,7 +9,7 @@ use crate::rng::Draws;
 use crate::rng::bounded::Packing;
 use crate::rng::thresholds::Thresholds;
 use crate::run::Schedule;
-use crate::stats::{Flow, Histogram, Tally};
+use crate::stats::{Flow, Histogram, Record};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
@@ -97,7 +97,7 @@ pub struct Kernel<'a> {
 
 /// Runs many rounds of one replica at a time; owns whatever scratch memory that takes.
 pub trait Runner: Send {
-    /// Advances `loads` through `rounds` (counted from 0), adding flow and sampled rounds to `tally`.
+    /// Advances `loads` through `rounds` (counted from 0), adding flow and sampled rounds to `record`.
     fn advance(
         &mut self,
         seed: u64,
@@ -105,7 +105,7 @@ pub trait Runner: Send {
         loads: &mut [u32],
         rounds: Range<u64>,
         schedule: &Schedule,
-        tally: &mut Tally,
+        record: &mut Record,
     );
 }
 
@@ -121,21 +121,21 @@ impl Runner for Reference<'_> {
         loads: &mut [u32],
         rounds: Range<u64>,
         schedule: &Schedule,
-        tally: &mut Tally,
+        record: &mut Record,
     ) {
         for round in rounds {
             let draws = Draws::new(seed, replica, round);
             if !schedule.samples(round) {
-                tally.flow.add(self.0.round(&draws, loads, None));
+                record.flow.add(self.0.round(&draws, loads, None));
                 continue;
             }
-            let histogram = schedule.samples_loads(round).then_some(&mut tally.load_per_bin);
+            let histogram = schedule.samples_loads(round).then_some(&mut record.load_per_bin);
             let mut seen =
                 Observation { measure: schedule.measure, max_load: 0, total_load: 0, empty_bins: 0, loads: histogram };
             let flow = self.0.round(&draws, loads, Some(&mut seen));
             let (max_load, total_load, empty_bins) = (seen.max_load, seen.total_load, seen.empty_bins);
-            tally.flow.add(flow);
-            tally.sample(max_load, total_load, empty_bins);
+            record.flow.add(flow);
+            record.sample(max_load, total_load, empty_bins);
         }
     }
 }

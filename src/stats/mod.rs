@@ -3,10 +3,12 @@
 pub mod estimate;
 mod histogram;
 pub mod interval;
+mod levels;
 mod moments;
 pub mod special;
 mod tally;
 
 pub use histogram::Histogram;
+pub use levels::{LevelTally, Levels};
 pub use moments::{Moments, PowerSums};
-pub use tally::{Flow, Tally};
+pub use tally::{Flow, Record, Series, Tally};

@@ -1,6 +1,7 @@
 //! Predictions for the leaky bins ([`process::leaky`](crate::process::leaky)).
 
 use super::arrivals::ArrivalLaw;
+use super::bounds::Bounds;
 use super::population::Population;
 use super::transient::Transient;
 use super::{TheoryError, mean_field, one_choice, validate};
@@ -30,6 +31,18 @@ pub enum Basis {
     IndependentBins,
 }
 
+impl Basis {
+    /// What that means, for people.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Basis::Exact => "exact for these parameters",
+            Basis::MeanField => "mean field: the limit of many bins, off by order 1/n",
+            Basis::IndependentBins => "approximate: n independent bins, each with the law of the load",
+        }
+    }
+}
+
 /// A prediction, of the loads and of the max load, and what each rests on.
 #[derive(Clone, Debug)]
 pub struct Prediction {
@@ -39,6 +52,8 @@ pub struct Prediction {
     pub load_basis: Basis,
     /// What the law of the max load rests on.
     pub max_basis: Basis,
+    /// The paper's bounds; `None` at lambda = 1.
+    pub bounds: Option<Bounds>,
 }
 
 /// Predicts the loads and the max load.
@@ -63,13 +78,14 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
             }
         }
     };
-    let Parameters { n, d, arrivals, ref start, .. } = *parameters;
+    let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
     let load_basis = if d == 1 || n == 1 { Basis::Exact } else { Basis::MeanField };
     // Poisson arrivals split into independent streams, and these starts are the same in every replica.
     let independent_start =
         when == When::Stationary || matches!(start, Start::Empty | Start::Each(_) | Start::OneBin(_));
     let exact = n == 1 || (d == 1 && arrivals == Arrivals::Poisson && independent_start);
-    Ok(Prediction { bins, load_basis, max_basis: if exact { Basis::Exact } else { Basis::IndependentBins } })
+    let max_basis = if exact { Basis::Exact } else { Basis::IndependentBins };
+    Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda) })
 }
 
 fn stationary(parameters: &Parameters, measure: Measure) -> Result<Population, TheoryError> {

@@ -29,8 +29,9 @@ pub use population::Population;
 pub use small_chain::{ChainLaw, SmallChain};
 pub use transient::{FLOOR, Transient};
 
-use crate::process::ParameterError;
 use crate::process::leaky::Parameters;
+use crate::process::{Measure, ParameterError, ProcessSpec};
+use leaky::{Prediction, When};
 
 /// Most bins of a prediction: whole numbers are exact in an `f64` up to here.
 pub const MAX_BINS: u64 = 1 << 53;
@@ -90,6 +91,14 @@ pub enum TheoryError {
         /// Rounds computed.
         rounds: u64,
     },
+}
+
+/// The stationary laws of a process, where they are known.
+#[must_use]
+pub fn stationary(process: &ProcessSpec, measure: Measure) -> Option<Prediction> {
+    match process {
+        ProcessSpec::Leaky(parameters) => leaky::predict(parameters, When::Stationary, measure).ok(),
+    }
 }
 
 /// Checks what every prediction needs.

@@ -56,7 +56,7 @@ def run():
         "loads_every": 1,
         "measure": "post",
         "confidence": 0.95,
-        "band": "bonferroni",
+        "band": "simultaneous",
         "observables": {
             "max_load": {
                 "mean": 5.757148,
