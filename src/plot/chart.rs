@@ -45,7 +45,7 @@ pub(super) enum Shape {
     Bars { width: f64, bars: Vec<(f64, f64)> },
     /// A line through (x, y).
     Line { stroke: Stroke, points: Vec<(f64, f64)> },
-    /// Markers with error bars.
+    /// Markers with error bars. Where the value has no place, the bar stands alone.
     Points { marker: Marker, points: Vec<Estimate> },
     /// The area between two lines: (x, low, high).
     Band(Vec<(f64, f64, f64)>),

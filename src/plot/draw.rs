@@ -164,7 +164,7 @@ impl<'a> Layout<'a> {
             }
             Shape::Points { marker, points } => {
                 for &Estimate { x, y, low, high } in points {
-                    let Some((x, y)) = at(x, y) else { continue };
+                    let Some(x) = self.x.place(x).map(x_at) else { continue };
                     let ends = (self.y.end_of_interval(low), self.y.end_of_interval(high));
                     if let (Some(low), Some(high)) = ends
                         && low < high
@@ -174,7 +174,9 @@ impl<'a> Layout<'a> {
                             pen.line(&[(x - CAP, y_at(end)), (x + CAP, y_at(end))], 1.2, colour)?;
                         }
                     }
-                    pen.marker((x, y), *marker, colour)?;
+                    if let Some(y) = self.y.place(y) {
+                        pen.marker((x, y_at(y)), *marker, colour)?;
+                    }
                 }
             }
             Shape::Band(points) => {

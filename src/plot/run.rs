@@ -15,6 +15,7 @@ pub(super) struct Document {
     parameters: Parameters,
     seed: Option<u64>,
     replicas: Option<u64>,
+    replicas_done: Option<u64>,
     rounds: Option<u64>,
     burn_in: Option<u64>,
     measure: Option<String>,
@@ -52,7 +53,7 @@ impl Document {
     fn chart(&self, what: &str, y: &str, scale: Scale, series: Vec<Series>) -> Chart {
         let count = |count: Option<u64>, text: &str| count.map(|count| format!("{count} {text}"));
         let sampling = [
-            count(self.replicas, "replicas"),
+            count(self.replicas_done.or(self.replicas), "replicas"),
             count(self.rounds, "rounds each"),
             self.burn_in.map(|rounds| format!("the first {rounds} left out")),
             self.measure.as_deref().and_then(instant).map(str::to_owned),
@@ -112,12 +113,17 @@ impl Document {
 /// P(M >= k) over k.
 pub(super) fn survival(document: &Document) -> Result<Chart, PlotError> {
     let mut estimates = document.exceedance();
-    estimates.retain(|e| e.y > 0.0 && e.y.is_finite());
-    if estimates.is_empty() {
+    let is_seen = |e: &Estimate| e.y > 0.0 && e.y.is_finite();
+    // Of a level that was never reached the interval tells how likely it may be.
+    estimates.retain(|e| is_seen(e) || (e.y == 0.0 && e.high > 0.0));
+    if !estimates.iter().any(is_seen) {
         return Err(PlotError::Empty("no sampled max load"));
     }
     let many = estimates.len() > MAX_POINTS;
-    let (first, smallest) = estimates.iter().fold((f64::INFINITY, f64::INFINITY), |(x, y), e| (e.x.min(x), e.y.min(y)));
+    let (first, smallest) = estimates
+        .iter()
+        .filter(|e| is_seen(e))
+        .fold((f64::INFINITY, f64::INFINITY), |(x, y), e| (e.x.min(x), e.y.min(y)));
     let has_intervals = estimates.iter().any(|e| e.low < e.high);
     let label = Some(if has_intervals { document.label() } else { "simulation".to_owned() });
 

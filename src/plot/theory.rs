@@ -49,9 +49,9 @@ impl Level {
 }
 
 impl Levels {
-    /// The entry of the max load in a legend.
+    /// The entry of the max load in the legend of a run, which holds the theory of the stationary state.
     pub(super) fn label(&self) -> Option<String> {
-        Some(format!("theory{}", basis(self.max_load.as_ref())))
+        Some(format!("stationary theory{}", basis(self.max_load.as_ref())))
     }
 }
 
