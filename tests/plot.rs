@@ -87,6 +87,18 @@ fn survival_of_a_run() {
 }
 
 #[test]
+fn tiny_lower_limits_leave_room_for_the_values() {
+    let text = svg(RUN, None);
+    let picture = Document::parse(&text).expect("XML");
+    let mut document = value(RUN);
+    for level in document["observables"]["max_load"]["exceedance"].as_array_mut().expect("levels") {
+        level["low"] = json!(1e-70);
+    }
+    let tiny = svg(&document.to_string(), None);
+    assert!(texts(&picture).contains(&"10⁻⁴") && texts(&Document::parse(&tiny).expect("XML")) == texts(&picture));
+}
+
+#[test]
 fn survival_without_intervals_is_counted_from_the_histogram() {
     let document = r#"{"kind": "run", "observables": {"max_load": {"histogram": {"3": 90, "4": 9, "7": 1}}}}"#;
     let text = svg(document, Some(View::Survival));

@@ -3,7 +3,7 @@
 //! All lengths are in units of the picture; the area is finer by a whole number, for plotters places marks at whole
 //! numbers only.
 
-use super::axis::{Range, Tick};
+use super::axis::{Range, Scale, Tick};
 use super::chart::{Chart, Estimate, Ink, Marker, Series, Shape, Stroke};
 use super::font::{self, width};
 use plotters::coord::Shift;
@@ -55,7 +55,7 @@ pub(super) struct Layout<'a> {
 impl<'a> Layout<'a> {
     pub(super) fn new(chart: &'a Chart) -> Self {
         let x = Range::new(chart.x.scale, chart.series.iter().flat_map(xs));
-        let y = Range::new(chart.y.scale, chart.series.iter().flat_map(ys));
+        let y = Range::new(chart.y.scale, chart.series.iter().flat_map(|series| ys(series, chart.y.scale)));
         let labels = y.ticks().into_iter().filter_map(|tick| tick.label).map(|label| width(&label, TEXT));
         let left = BORDER + LINE + 8.0 + labels.fold(0.0, f64::max) + 8.0;
         let right = f64::from(WIDTH) - BORDER - 8.0;
@@ -170,7 +170,8 @@ impl<'a> Layout<'a> {
                         && low < high
                     {
                         pen.line(&[(x, y_at(low)), (x, y_at(high))], 1.2, colour)?;
-                        for end in [low, high] {
+                        // One that runs on beyond the axis has no end to be seen.
+                        for end in [low, high].into_iter().filter(|end| 0.0 < *end && *end < 1.0) {
                             pen.line(&[(x - CAP, y_at(end)), (x + CAP, y_at(end))], 1.2, colour)?;
                         }
                     }
@@ -360,12 +361,14 @@ fn xs(series: &Series) -> Vec<f64> {
     }
 }
 
-/// All y of a series, for the range of the axis.
-fn ys(series: &Series) -> Vec<f64> {
+/// All y of a series, for the range of the axis. Lower limits can be smaller than any value by many powers of ten, which
+/// would leave no room for the values on a logarithmic axis: there they lengthen it by a little at most.
+fn ys(series: &Series, scale: Scale) -> Vec<f64> {
+    let limit = |low: f64, least: f64| if scale == Scale::Log { low.max(least) } else { low };
     match &series.shape {
         Shape::Bars { bars, .. } => bars.iter().map(|(_, height)| *height).chain([0.0]).collect(),
         Shape::Line { points, .. } => points.iter().map(|(_, y)| *y).collect(),
-        Shape::Points { points, .. } => points.iter().flat_map(|p| [p.y, p.low, p.high]).collect(),
-        Shape::Band(points) => points.iter().flat_map(|(_, low, high)| [*low, *high]).collect(),
+        Shape::Points { points, .. } => points.iter().flat_map(|p| [p.y, limit(p.low, 0.1 * p.y), p.high]).collect(),
+        Shape::Band(points) => points.iter().flat_map(|(_, low, high)| [limit(*low, 0.01 * high), *high]).collect(),
     }
 }

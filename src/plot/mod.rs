@@ -14,8 +14,8 @@
 //! P(M >= k) of a run without `exceedance` is counted from its histogram.
 //!
 //! A value that is null has no mark; nor has one that is not positive on a logarithmic axis, except that an interval that
-//! ends at 0 reaches to the axis. The colours are those of Okabe and Ito (2008); dashes and markers tell series apart
-//! without colour, too. The letters of a PNG come out of an embedded font (`DejaVu` Sans).
+//! ends at 0, or far below all values, reaches to the axis. The colours are those of Okabe and Ito (2008); dashes and
+//! markers tell series apart without colour, too. The letters of a PNG come out of an embedded font (`DejaVu` Sans).
 
 mod axis;
 mod chart;
