@@ -368,7 +368,10 @@ fn ys(series: &Series, scale: Scale) -> Vec<f64> {
     match &series.shape {
         Shape::Bars { bars, .. } => bars.iter().map(|(_, height)| *height).chain([0.0]).collect(),
         Shape::Line { points, .. } => points.iter().map(|(_, y)| *y).collect(),
-        Shape::Points { points, .. } => points.iter().flat_map(|p| [p.y, limit(p.low, 0.1 * p.y), p.high]).collect(),
+        Shape::Points { points, .. } => {
+            let least = |p: &Estimate| if p.y > 0.0 { 0.1 * p.y } else { p.high };
+            points.iter().flat_map(|p| [p.y, limit(p.low, least(p)), p.high]).collect()
+        }
         Shape::Band(points) => points.iter().flat_map(|(_, low, high)| [limit(*low, 0.01 * high), *high]).collect(),
     }
 }
