@@ -25,6 +25,7 @@
 //! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
+//! | [`plot`] | results as pictures: SVG and PNG |
 //! | [`cli`] | the command, its [exit codes](cli::exit) |
 //! | [`number`], [`grid`] | numbers, and grids of them, as people write them |
 //!
@@ -54,6 +55,7 @@ pub mod cli;
 mod float;
 pub mod grid;
 pub mod number;
+pub mod plot;
 pub mod process;
 pub mod report;
 pub mod rng;

@@ -8,6 +8,7 @@ mod devices;
 mod doctor;
 pub mod exit;
 mod output;
+mod plot;
 mod progress;
 mod run;
 mod signals;
@@ -34,6 +35,8 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Say what is known without simulation: exact and mean-field laws
     Theory(theory::TheoryArgs),
+    /// Draw a result as SVG or PNG
+    Plot(plot::PlotArgs),
     /// List the adapters of this machine
     Devices(devices::DevicesArgs),
     /// Say whether a headless GPU run would work here, and what is missing
@@ -64,6 +67,7 @@ impl Cli {
             Command::Run(arguments) => run::run(*arguments),
             Command::Sweep(arguments) => sweep::run(*arguments),
             Command::Theory(arguments) => theory::run(&arguments),
+            Command::Plot(arguments) => plot::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
         }
