@@ -165,12 +165,20 @@ pub(super) fn histogram(document: &Document) -> Result<Chart, PlotError> {
     let mut series =
         vec![Series { label: Some("simulation".to_owned()), ink: Ink::Blue, shape: Shape::Bars { width: 0.8, bars } }];
     if let Some(theory) = &document.theory {
-        let pairs = theory.levels.windows(2).filter(|pair| pair[0].k.checked_add(1) == Some(pair[1].k));
-        let law = pairs.map(|pair| (pair[0].k as f64, pair[0].max() - pair[1].max()));
-        let points = law.filter(|(k, p)| (first..=last).contains(k) || *p >= 1e-3);
-        let points: Vec<_> = points.map(|(x, y)| Estimate { x, y, low: y, high: y }).collect();
+        // Between levels that are listed in steps the law is the mean over the step.
+        let pairs = theory.levels.windows(2).filter(|pair| pair[0].k < pair[1].k);
+        let law = pairs.map(|pair| {
+            let (low, high) = (pair[0].k as f64, pair[1].k as f64);
+            (0.5 * (low + high - 1.0), (pair[0].max() - pair[1].max()) / (high - low))
+        });
+        let points: Vec<_> = law.filter(|(k, p)| (first..=last).contains(k) || *p >= 1e-3).collect();
         if !points.is_empty() {
-            let shape = Shape::Points { marker: Marker::Diamond, points };
+            let shape = if points.len() > MAX_POINTS {
+                Shape::Line { stroke: Stroke::Solid, points }
+            } else {
+                let points = points.into_iter().map(|(x, y)| Estimate { x, y, low: y, high: y }).collect();
+                Shape::Points { marker: Marker::Diamond, points }
+            };
             series.push(Series { label: theory.label(), ink: Ink::Black, shape });
         }
     }
