@@ -84,6 +84,21 @@ fn large_integers_and_floats_survive_json() {
 }
 
 #[test]
+fn a_burn_in_of_auto_is_the_number_that_it_says() {
+    let run = "run leaky --backend cpu --n 64 --lambda 0.5 --replicas 4 --rounds 500 --seed 3 --format csv --burn-in";
+    let found = leakybins(&format!("{run} auto")).assert().success();
+    let said = String::from_utf8_lossy(&found.get_output().stderr).into_owned();
+    let number = said.split("burn-in: ").nth(1).and_then(|rest| rest.split(' ').next()).expect("the number");
+    assert!(said.contains("total load from empty and each:2 agree within 2 %"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&found.get_output().stdout), output(&format!("{run} {number}")));
+    leakybins("run leaky --d 1 --n 64 --lambda 0.99 --rounds 50 --burn-in auto --backend cpu --seed 1")
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(contains("no burn-in below rounds = 50").and(contains("use more --rounds")));
+}
+
+#[test]
 fn csv_is_one_tidy_table() {
     let text = output(&format!("{TINY} --format csv"));
     let mut table = csv::Reader::from_reader(text.as_bytes());
@@ -257,6 +272,7 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--rounds 2^49", "use 1 <= rounds <= 2^48"),
         ("--rounds 10 --burn-in 10", "burn-in = 10 leaves nothing of 10 rounds"),
         ("--every 0", "every = 0 samples none"),
+        ("--burn-in soon", "10k or 4Mi, or auto"),
         ("--rounds 10 --burn-in 4 --every 7", "every = 7 samples none of the 6 rounds"),
         ("--seed -1", "unexpected argument '-1'"),
         ("--seed 2^64", "exceeds 2^64 - 1"),
@@ -476,6 +492,16 @@ mod unix {
             assert!(said.starts_with("error: stopped after ") && said.contains("no result"), "{said}");
             assert!(files(folder.path()).is_empty(), "{:?}", files(folder.path()));
         }
+    }
+
+    #[test]
+    fn a_signal_stops_the_search_for_a_burn_in() {
+        let slow = "run leaky --backend cpu --d 1 --lambda 1-1e-6 --rounds 1e9 --burn-in auto --seed 1";
+        let mut child = spawn(slow);
+        let stderr = await_start(&mut child);
+        signal(&child, "INT");
+        assert_eq!(end(&mut child), Some(130));
+        assert_eq!(rest(stderr), "error: the run was interrupted\n");
     }
 
     #[test]

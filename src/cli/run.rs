@@ -9,7 +9,7 @@ use crate::backend::{self, Backend, BackendError, Choice};
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::{Format, Report};
-use crate::run::{self, Event, RunError, Schedule, Spec, Stopping};
+use crate::run::{self, BurnIn, Event, RunError, Schedule, Spec, Stopping};
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use anyhow::Context;
@@ -23,6 +23,7 @@ Examples:
   leakybins run leaky --n 2^16 --lambda 1-2^-7 --d 1 --rounds 1e5 --seed 1
   leakybins run leaky --n 1e6 --replicas 64 --backend gpu --format json -o result.json
   leakybins run leaky --start one-bin:1e4 --rounds 2e4 --burn-in 0 --every 100
+  leakybins run leaky --d 1 --rounds 1e4 --burn-in auto
   leakybins run leaky --rel-err 0.05 --at 8 --max-time 10m
   leakybins run leaky --format csv --seed 1 | head
 
@@ -57,9 +58,9 @@ struct Sampling {
     /// Rounds of each replica
     #[arg(long, global = true, value_name = "COUNT", value_parser = count, default_value = "2000")]
     rounds: u64,
-    /// Rounds before sampling begins [default: half the rounds]
-    #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
-    burn_in: Option<u64>,
+    /// Rounds before sampling begins; auto: as many as a pilot needs to forget its start [default: half the rounds]
+    #[arg(long, global = true, value_name = "COUNT|auto", value_parser = wait)]
+    burn_in: Option<Wait>,
     /// Sample every so many rounds after the burn-in [default: 10, or all of them if there are fewer]
     #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
     every: Option<u64>,
@@ -78,6 +79,22 @@ struct Sampling {
     /// Seed of all randomness [default: a fresh one, which is shown]
     #[arg(long, global = true, value_parser = count)]
     seed: Option<u64>,
+}
+
+/// How long to wait before sampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// So many rounds.
+    Rounds(u64),
+    /// As many as a pilot finds necessary.
+    Auto,
+}
+
+fn wait(text: &str) -> Result<Wait, String> {
+    match text {
+        "auto" => Ok(Wait::Auto),
+        _ => count(text).map(Wait::Rounds).map_err(|error| format!("{error}, or auto")),
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -163,12 +180,19 @@ fn file(text: &str) -> Result<PathBuf, String> {
 impl Sampling {
     /// The specification, with the defaults that depend on other values filled in.
     fn spec(&self, process: ProcessSpec, seed: u64, stopping: Option<Stopping>) -> Spec {
-        let Sampling { rounds, loads_every, measure, .. } = *self;
         let replicas = self.replicas.unwrap_or(if stopping.is_some() { 1 << 20 } else { 256 });
-        let burn_in = self.burn_in.unwrap_or(rounds / 2);
+        let burn_in = match self.burn_in {
+            None => self.rounds / 2,
+            Some(Wait::Rounds(rounds)) => rounds,
+            Some(Wait::Auto) => 0,
+        };
+        Spec { process, seed, replicas, schedule: self.schedule(burn_in), stopping }
+    }
+
+    fn schedule(&self, burn_in: u64) -> Schedule {
+        let Sampling { rounds, loads_every, measure, .. } = *self;
         let every = self.every.unwrap_or_else(|| rounds.saturating_sub(burn_in).min(10));
-        let schedule = Schedule { rounds, burn_in, every, loads_every, measure };
-        Spec { process, seed, replicas, schedule, stopping }
+        Schedule { rounds, burn_in, every, loads_every, measure }
     }
 }
 
@@ -189,7 +213,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let RunArgs { process, sampling, rules, device, output } = arguments;
     // 53 bits, so that the shown seed survives a JSON reader that knows only floating-point numbers.
     let seed = sampling.seed.unwrap_or_else(|| rand::random::<u64>() >> 11);
-    let spec = sampling.spec(process, seed, rules.stopping(sampling.confidence));
+    let mut spec = sampling.spec(process, seed, rules.stopping(sampling.confidence));
     spec.validate()?;
     let confidence = Confidence::new(sampling.confidence)?;
     let process = spec.process.build()?;
@@ -216,6 +240,14 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let backend = device.open()?;
     if !output.quiet {
         say(&format!("backend: {}", describe(&*backend)));
+    }
+
+    if sampling.burn_in == Some(Wait::Auto) {
+        let found = BurnIn::find(&spec, &control)?;
+        say(&format!("burn-in: {found}"));
+        spec.schedule = sampling.schedule(found.rounds);
+        spec.validate()?;
+        control.retract(control.rounds());
     }
 
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
