@@ -40,7 +40,9 @@ fn outcome(losses: u32, after_submissions: u64) -> Result<(Outcome, Vec<u8>, Vec
     }
     let (mut dump, mut events) = (Vec::new(), Vec::new());
     let control = Control::default();
-    let outcome = run(&spec, Box::new(gpu), &control, Some(&mut dump), &mut |event| events.push(event))?;
+    let outcome = run(&spec, &mut (Box::new(gpu) as Box<dyn Backend>), &control, Some(&mut dump), &mut |event| {
+        events.push(event);
+    })?;
     if control.rounds() != spec.replicas * spec.schedule.rounds {
         return Err(format!("{} rounds are reported", control.rounds()).into());
     }

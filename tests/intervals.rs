@@ -13,7 +13,7 @@ use leakybins::run::Schedule;
 use leakybins::stats::estimate::{Band, Method, Sampling, exceedance, exceedances, mean};
 use leakybins::stats::interval::{Confidence, Interval, IntervalError};
 use leakybins::stats::special::beta::{self, Tail};
-use leakybins::stats::special::{normal, student};
+use leakybins::stats::special::{gamma, normal, student};
 use leakybins::stats::{LevelTally, Moments, PowerSums, Tally};
 use proptest::prelude::*;
 use rayon::prelude::*;
@@ -68,6 +68,26 @@ fn beta_tails_are_those_of_high_precision() {
 }
 
 #[test]
+fn gamma_tails_are_those_of_high_precision() {
+    let (mut rows, mut worst, mut slowest) = (0, 0f64, Duration::ZERO);
+    for fields in lines(include_str!("kat/gamma.txt")) {
+        let [a, x, exact] = fields.as_slice() else { panic!("three fields a line: {fields:?}") };
+        let (a, x, exact) = (number(a), from_bits(x), number(exact));
+        let begun = Instant::now();
+        let tail = gamma::upper_tail(a, x);
+        if a <= 1e6 {
+            slowest = slowest.max(begun.elapsed());
+        }
+        let error = relative(tail, exact);
+        assert!(error < 2e-13, "Q({a}, {x}) = {tail:e}, off by {error:e}: {fields:?}");
+        worst = worst.max(error);
+        rows += 1;
+    }
+    println!("{rows} rows, worst relative error {worst:e}, slowest up to a = 1e6 {slowest:?}");
+    assert_eq!(rows, 246);
+}
+
+#[test]
 fn quantiles_are_those_of_high_precision() {
     let (mut rows, mut worst) = (0, 0f64);
     for fields in lines(include_str!("kat/quantiles.txt")) {
@@ -119,6 +139,12 @@ fn outside_their_domain_functions_are_nan() {
     assert!(beta::tail(f64::INFINITY, 1.0, 0.5, Tail::Lower).is_nan());
     assert!(beta::quantile(1.0, 1.0, 0.0, Tail::Lower).is_nan());
     assert!(beta::quantile(1.0, f64::NAN, 0.5, Tail::Lower).is_nan());
+    for (a, x) in [(0.49, 1.0), (1.1e8, 1.0), (f64::NAN, 1.0), (1.0, -1.0), (1.0, f64::NAN)] {
+        assert!(gamma::upper_tail(a, x).is_nan(), "Q({a}, {x})");
+    }
+    assert!(gamma::chi_square_upper_tail(1.0, 0).is_nan());
+    assert_eq!((gamma::upper_tail(0.5, 0.0), gamma::upper_tail(0.5, f64::INFINITY)), (1.0, 0.0));
+    assert_eq!((gamma::upper_tail(1e8, f64::MIN_POSITIVE), gamma::upper_tail(1e8, f64::MAX)), (1.0, 0.0));
     assert!(normal::upper_quantile(1.0).is_nan());
     assert!(student::upper_quantile(0.1, 0).is_nan());
     assert!(student::upper_tail(f64::NAN, 3).is_nan());

@@ -128,7 +128,7 @@ proptest! {
     #[test]
     fn exactly_the_scheduled_rounds_are_sampled(spec in specs()) {
         let control = Control::default();
-        let tally = run(&spec, Box::new(Host::cpu()), &control, None, &mut |_| {}).expect("a valid run").tally;
+        let tally = run(&spec, &mut (Box::new(Host::cpu()) as Box<dyn Backend>), &control, None, &mut |_| {}).expect("a valid run").tally;
         let Schedule { rounds, burn_in, every, loads_every, .. } = spec.schedule;
         let ProcessSpec::Leaky(Parameters { n, .. }) = spec.process else { unreachable!("only leaky bins are drawn") };
         // Counted from the definition, round by round in the user's count 1, 2, ..

@@ -3,9 +3,11 @@
 //! Standard output carries results and nothing else; all that is said to a person goes to standard error.
 
 mod atomic;
+mod device;
 mod devices;
 mod doctor;
 pub mod exit;
+mod output;
 mod progress;
 mod run;
 mod signals;

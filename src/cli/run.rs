@@ -1,21 +1,22 @@
 //! `leakybins run PROCESS`: simulate and report.
 
 use super::atomic::AtomicFile;
+use super::device::{Device, warn};
 use super::exit::{Exit, Refused};
+use super::output::{Output, file, seed};
 use super::progress::Progress;
+use super::say;
 use super::signals::interruptible;
-use super::{print, say};
-use crate::backend::{self, Backend, BackendError, Choice};
+use crate::backend::BackendError;
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
-use crate::report::{Format, Report};
-use crate::run::{self, BurnIn, Event, RunError, Schedule, Spec, Stopping};
+use crate::report::Report;
+use crate::run::{self, BurnIn, RunError, Schedule, Spec, Stopping};
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use anyhow::Context;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +48,8 @@ pub(super) struct RunArgs {
     device: Device,
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    loads: Loads,
 }
 
 #[derive(Debug, clap::Args)]
@@ -132,61 +135,23 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Backend")]
-struct Device {
-    /// Where to compute; the result is the same
-    #[arg(long, global = true, value_enum, default_value_t)]
-    backend: Choice,
-    /// Adapter: its index, a part of its name, or pci:ADDRESS (see `leakybins devices`)
-    #[arg(long, global = true, value_name = "SELECTOR")]
-    gpu: Option<String>,
-    /// Accept a software adapter as GPU
-    #[arg(long, global = true)]
-    allow_software: bool,
-    /// Milliseconds that one submission to the GPU should take; less keeps a desktop responsive
-    #[arg(long, global = true, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=10_000),
-          default_value = "100")]
-    submit_ms: u64,
-    /// CPU threads [default: one for each core]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
-    threads: Option<u16>,
-}
-
-#[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
-struct Output {
-    /// Form of the result
-    #[arg(long, global = true, value_enum, default_value_t)]
-    format: Format,
-    /// File for the result, which appears whole or not at all [default: standard output]
-    #[arg(short, long, global = true, value_name = "FILE", value_parser = file)]
-    output: Option<PathBuf>,
+struct Loads {
     /// File for the final loads of all bins: u32, little-endian, replica after replica
     #[arg(long, global = true, value_name = "FILE", value_parser = file)]
     dump_loads: Option<PathBuf>,
-    /// Show neither the backend nor the progress
-    #[arg(short, long, global = true)]
-    quiet: bool,
-}
-
-/// A file name; `-` is none.
-fn file(text: &str) -> Result<PathBuf, String> {
-    match text {
-        "" | "-" => Err("this is no file name; name a file, or leave the option out".to_owned()),
-        _ => Ok(text.into()),
-    }
 }
 
 impl Sampling {
     /// The specification, with the defaults that depend on other values filled in.
-    fn spec(&self, process: ProcessSpec, seed: u64, stopping: Option<Stopping>) -> Spec {
+    fn spec(&self, process: ProcessSpec, stopping: Option<Stopping>) -> Spec {
         let replicas = self.replicas.unwrap_or(if stopping.is_some() { 1 << 20 } else { 256 });
         let burn_in = match self.burn_in {
             None => self.rounds / 2,
             Some(Wait::Rounds(rounds)) => rounds,
             Some(Wait::Auto) => 0,
         };
-        Spec { process, seed, replicas, schedule: self.schedule(burn_in), stopping }
+        Spec { process, seed: self.seed.unwrap_or(0), replicas, schedule: self.schedule(burn_in), stopping }
     }
 
     fn schedule(&self, burn_in: u64) -> Schedule {
@@ -196,51 +161,25 @@ impl Sampling {
     }
 }
 
-impl Device {
-    fn open(&self) -> Result<Box<dyn Backend>, BackendError> {
-        let options = backend::Options {
-            gpu: self.gpu.clone(),
-            allow_software: self.allow_software,
-            submit_budget: Duration::from_millis(self.submit_ms),
-            ..backend::Options::default()
-        };
-        backend::open(self.backend, &options)
-    }
-}
-
 /// Runs the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
-    let RunArgs { process, sampling, rules, device, output } = arguments;
-    // 53 bits, so that the shown seed survives a JSON reader that knows only floating-point numbers.
-    let seed = sampling.seed.unwrap_or_else(|| rand::random::<u64>() >> 11);
-    let mut spec = sampling.spec(process, seed, rules.stopping(sampling.confidence));
-    spec.validate()?;
+    let RunArgs { process, sampling, rules, device, output, loads } = arguments;
     let confidence = Confidence::new(sampling.confidence)?;
+    let mut spec = sampling.spec(process, rules.stopping(sampling.confidence));
+    spec.validate()?;
     let process = spec.process.build()?;
-    if matches!(device.backend, Choice::Cpu | Choice::Reference) && (device.gpu.is_some() || device.allow_software) {
-        let reason =
-            "--gpu and --allow-software choose an adapter, but the CPU was asked for; leave out one or the other";
-        return Err(Refused(reason.to_owned()).into());
-    }
-    let result_file = output.output.as_deref().map(AtomicFile::create).transpose()?;
-    let mut loads_file = output.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
-    if result_file.as_ref().zip(loads_file.as_ref()).is_some_and(|(result, loads)| result.is_same_as(loads)) {
+    device.check()?;
+    let destination = output.open()?;
+    let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
+    if destination.file.as_ref().zip(loads_file.as_ref()).is_some_and(|(result, loads)| result.is_same_as(loads)) {
         return Err(Refused("--output and --dump-loads name the same file; name two".to_owned()).into());
-    }
-    if let Some(threads) = device.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build_global().context("the threads of the CPU")?;
     }
     for warning in spec.process.warnings() {
         say(&format!("warning: {warning}"));
     }
-    if sampling.seed.is_none() {
-        say(&format!("seed: {seed} (fresh; --seed {seed} gives this result again)"));
-    }
+    spec.seed = seed(sampling.seed);
     let control = interruptible()?;
-    let backend = device.open()?;
-    if !output.quiet {
-        say(&format!("backend: {}", describe(&*backend)));
-    }
+    let mut backend = device.open(output.quiet)?;
 
     if sampling.burn_in == Some(Wait::Auto) {
         let found = BurnIn::find(&spec, &control)?;
@@ -254,7 +193,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let progress = Progress::new(all_rounds, process.expected_balls(), !output.quiet);
     let outcome = progress.watch(&control, || {
         let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
-        run::run(&spec, backend, &control, dump, &mut |event| progress.say(&warn(&event)))
+        run::run(&spec, &mut backend, &control, dump, &mut |event| progress.say(&warn(&event)))
     });
     let outcome = outcome.map_err(|error| match error {
         RunError::Backend(BackendError::Cancelled) => anyhow::Error::from(error)
@@ -265,38 +204,6 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     if let Some(file) = loads_file {
         file.commit().context("the final loads could not be written; check the path and the space left")?;
     }
-    let report = Report::new(&spec, process.bins(), &outcome, confidence, sampling.band);
-    for warning in report.warnings() {
-        say(&format!("warning: {warning}"));
-    }
-    publish(&report, output.format, result_file)?;
+    destination.publish(&Report::new(&spec, process.bins(), &outcome, confidence, sampling.band))?;
     Ok(Exit::Done)
-}
-
-/// Writes the result where it belongs.
-fn publish(report: &Report<'_>, format: Format, file: Option<AtomicFile>) -> anyhow::Result<()> {
-    const REMEDY: &str = "the result could not be written; check the path and the space left";
-    let bytes = report.render(format)?;
-    match file {
-        Some(mut file) => file.write_all(&bytes).and_then(|()| file.commit()).context(REMEDY),
-        None => print(&bytes).context(REMEDY),
-    }
-}
-
-fn describe(backend: &dyn Backend) -> String {
-    backend.adapter().map_or_else(
-        || format!("{}, {} threads", backend.name(), rayon::current_num_threads()),
-        |adapter| format!("{}, {adapter}", backend.name()),
-    )
-}
-
-fn warn(event: &Event) -> String {
-    match event {
-        Event::DeviceRenewed(reason) => {
-            format!("warning: the device was lost ({reason}); its block is computed again on a new one")
-        }
-        Event::FellBackToCpu(reason) => {
-            format!("warning: the device was lost ({reason}); this block and all later ones run on the CPU")
-        }
-    }
 }

@@ -72,8 +72,8 @@
 //! # Versions
 //! `schema` grows when a field changes its meaning, type or place, or goes. New fields may come without that.
 
-use super::Report;
 use super::estimates::{Estimates, Level, Mean};
+use super::{Render, Report};
 use crate::process::ProcessSpec;
 use crate::rng::STREAM_VERSION;
 use crate::run::{Reason, Schedule, Stopping};

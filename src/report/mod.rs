@@ -31,6 +31,18 @@ pub enum Format {
     Csv,
 }
 
+/// A result that can be written.
+pub trait Render {
+    /// The whole result in one of the forms, a line feed at its end.
+    ///
+    /// # Errors
+    /// Never for a result of this crate; serializers want to be able to.
+    fn render(&self, format: Format) -> io::Result<Vec<u8>>;
+
+    /// Reasons to distrust the result.
+    fn warnings(&self) -> Vec<String>;
+}
+
 /// A finished run, ready to be reported.
 #[derive(Debug)]
 pub struct Report<'a> {
@@ -51,9 +63,27 @@ impl<'a> Report<'a> {
         Self { spec, bins, outcome, estimates, theory }
     }
 
-    /// Reasons to distrust the result.
-    #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
+    /// The relative error that a rule for stopping is about, where it is known.
+    fn rel_err(&self) -> Option<f64> {
+        self.spec.stopping?.reached(&self.outcome.tally, &self.spec.schedule)
+    }
+
+    /// Balls thrown a second of wall time.
+    fn balls_per_second(&self) -> f64 {
+        self.outcome.tally.flow.arrived as f64 / self.outcome.elapsed.as_secs_f64()
+    }
+}
+
+impl Render for Report<'_> {
+    fn render(&self, format: Format) -> io::Result<Vec<u8>> {
+        match format {
+            Format::Table => Ok(table::render(self).into_bytes()),
+            Format::Json => json::render(self),
+            Format::Csv => csv::render(self),
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
         let mut warnings = self.estimates.warnings();
         let ended = self.outcome.reason;
         if let Some(wanted) = self.spec.stopping.and_then(|stopping| stopping.rel_err)
@@ -64,28 +94,6 @@ impl<'a> Report<'a> {
             warnings.push(format!("the relative error {wanted} was not reached ({reached}); use more {remedy}"));
         }
         warnings
-    }
-
-    /// The relative error that a rule for stopping is about, where it is known.
-    fn rel_err(&self) -> Option<f64> {
-        self.spec.stopping?.reached(&self.outcome.tally, &self.spec.schedule)
-    }
-
-    /// The whole result in one of the forms, a line feed at its end.
-    ///
-    /// # Errors
-    /// Never for a result of [`crate::run::run`]; serializers want to be able to.
-    pub fn render(&self, format: Format) -> io::Result<Vec<u8>> {
-        match format {
-            Format::Table => Ok(table::render(self).into_bytes()),
-            Format::Json => json::render(self),
-            Format::Csv => csv::render(self),
-        }
-    }
-
-    /// Balls thrown a second of wall time.
-    fn balls_per_second(&self) -> f64 {
-        self.outcome.tally.flow.arrived as f64 / self.outcome.elapsed.as_secs_f64()
     }
 }
 

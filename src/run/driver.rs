@@ -53,14 +53,15 @@ pub struct Outcome {
 
 /// Runs `spec` on `backend`, block by block.
 ///
-/// A block on a lost device is redone on a renewed one; after a second loss, on the CPU. `dump` receives the final
+/// A block on a lost device is redone on a renewed one; after a second loss, on the CPU, which then takes the place of
+/// `backend`. `dump` receives the final
 /// loads of all replicas: u32, little-endian, replica-major.
 ///
 /// # Errors
 /// [`RunError`]; nothing of a failed run is returned.
 pub fn run(
     spec: &Spec,
-    mut backend: Box<dyn Backend>,
+    backend: &mut Box<dyn Backend>,
     control: &Control,
     mut dump: Option<&mut dyn Write>,
     notify: &mut dyn FnMut(Event),
@@ -85,7 +86,7 @@ pub fn run(
                     };
                     if let Some(why) = given_up {
                         notify(Event::FellBackToCpu(why));
-                        backend = Box::new(Host::cpu());
+                        *backend = Box::new(Host::cpu());
                     } else {
                         notify(Event::DeviceRenewed(reason));
                     }
@@ -163,8 +164,9 @@ mod tests {
         let spec = Spec { process, seed: 1, replicas: 7, schedule, stopping: None };
         let run = |losses, renewable| {
             let (control, mut dump, mut events) = (Control::default(), Vec::new(), Vec::new());
-            let backend = Box::new(Frail { losses, renewable });
-            let outcome = run(&spec, backend, &control, Some(&mut dump), &mut |e| events.push(e)).expect("a result");
+            let mut backend: Box<dyn Backend> = Box::new(Frail { losses, renewable });
+            let outcome =
+                run(&spec, &mut backend, &control, Some(&mut dump), &mut |e| events.push(e)).expect("a result");
             assert_eq!(control.rounds(), spec.replicas * schedule.rounds, "a redone block counts once");
             (outcome.tally, dump, outcome.backend, events)
         };

@@ -1,6 +1,10 @@
-//! Tallies of sampled rounds, integers only, so that merging is addition; and the estimates made of them, with intervals.
+//! Tallies of sampled rounds, integers only, so that merging is addition; the estimates made of them, with intervals; and
+//! lines through estimates.
+
+#![warn(clippy::disallowed_methods)]
 
 pub mod estimate;
+pub mod fit;
 mod histogram;
 pub mod interval;
 mod levels;

@@ -98,8 +98,8 @@ const HALF_RESOLUTION: f64 = 1.0 / (1u128 << 65) as f64;
 ///
 /// # Numerics
 /// An exceedance is as good as the prediction, about 1e-12 relative, and rounded to a multiple of 2^-64. Predictions are
-/// made of correctly rounded operations and of elementary functions in plain Rust, all of them the same on every host,
-/// and so is the table.
+/// made of correctly rounded operations and of the functions of [`float`](crate::float), all of them the same on every
+/// host, and so is the table.
 pub(crate) fn one_bin(parameters: &Parameters) -> Result<Thresholds, ParameterError> {
     let refuse = |reason: String, remedy| ParameterError::Start { start: parameters.start.to_string(), reason, remedy };
     let bins = stationary(parameters, Measure::Post).map_err(|error| match error {

@@ -12,6 +12,8 @@
 //! `lambda` is taken as the exact value of its `f64`; 1 - lambda is then exact too, and everything is computed from it,
 //! so that lambda = 1 - 1e-9 is as accurate as lambda = 0.5.
 
+#![warn(clippy::disallowed_methods)]
+
 mod arrivals;
 pub mod bounds;
 pub mod leaky;

@@ -11,6 +11,7 @@
 
 use super::TheoryError;
 use super::arrivals::ArrivalLaw;
+use crate::float::powi;
 use crate::process::leaky::Parameters;
 use crate::process::start::Initial;
 use std::collections::HashMap;
@@ -75,7 +76,7 @@ impl SmallChain {
         let mut ends = Vec::with_capacity(states.len());
         for state in &states {
             let mut row: HashMap<u32, f64> = HashMap::new();
-            let joins = join_probabilities(state, d as i32);
+            let joins = join_probabilities(state, d as u32);
             for (balls, &p) in arrivals.iter().enumerate().filter(|(_, p)| **p >= NEGLIGIBLE) {
                 splits(balls as u32, &joins, p, &mut vec![0; bins], 0, &mut |split, p| {
                     let mut next: State = state.iter().zip(split).map(|(x, a)| (x + a).saturating_sub(1)).collect();
@@ -230,12 +231,12 @@ fn independent(state: &[u32], p: &[f64]) -> f64 {
 }
 
 /// For each bin, the probability that a ball joins it.
-fn join_probabilities(state: &[u32], d: i32) -> Vec<f64> {
+fn join_probabilities(state: &[u32], d: u32) -> Vec<f64> {
     let fraction = |reaches: &dyn Fn(u32) -> bool| state.iter().filter(|&&l| reaches(l)).count() as f64;
     let n = state.len() as f64;
     let of = |&load: &u32| {
         let (at_least, above) = (fraction(&|l| l >= load), fraction(&|l| l > load));
-        ((at_least / n).powi(d) - (above / n).powi(d)) / (at_least - above)
+        (powi(at_least / n, d) - powi(above / n, d)) / (at_least - above)
     };
     state.iter().map(of).collect()
 }
@@ -252,7 +253,7 @@ fn splits(
 ) {
     if bin + 1 == joins.len() {
         split[bin] = balls;
-        use_split(split, weight * joins[bin].powi(balls as i32));
+        use_split(split, weight * powi(joins[bin], balls));
         return;
     }
     // Times C(balls, here) joins^here.

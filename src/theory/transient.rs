@@ -13,6 +13,7 @@ use super::marginal::Marginal;
 use super::mean_field::share;
 use super::population::Population;
 use super::special::sums_from;
+use crate::float::exp;
 use crate::process::leaky::Parameters;
 use crate::process::start::{Initial, Start};
 
@@ -131,7 +132,7 @@ impl Group {
         let mut idle = 0.0;
         for (i, &p) in self.probabilities.iter().enumerate() {
             let mu = mean(self.first + i as u64);
-            let mut weight = p * (-mu).exp();
+            let mut weight = p * exp(-mu);
             if self.first == 0 && i == 0 {
                 idle = weight;
             }
