@@ -22,6 +22,7 @@
 //! | [`backend`] | where blocks of replicas run: `reference`, `cpu`, `gpu` |
 //! | [`stats`] | tallies: integers that add; estimates and intervals made of them |
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
+//! | [`recover`] | self-stabilisation: the way back from a start |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
 //! | [`cli`] | the command, its [exit codes](cli::exit) |
@@ -54,6 +55,7 @@ mod float;
 pub mod grid;
 pub mod number;
 pub mod process;
+pub mod recover;
 pub mod report;
 pub mod rng;
 pub mod run;

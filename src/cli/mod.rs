@@ -9,6 +9,7 @@ mod doctor;
 pub mod exit;
 mod output;
 mod progress;
+mod recover;
 mod run;
 mod signals;
 mod theory;
@@ -29,6 +30,8 @@ pub struct Cli {
 enum Command {
     /// Simulate a process and report what was seen
     Run(Box<run::RunArgs>),
+    /// Follow a process from its start back to its usual loads
+    Recover(Box<recover::RecoverArgs>),
     /// Say what is known without simulation: exact and mean-field laws
     Theory(theory::TheoryArgs),
     /// List the adapters of this machine
@@ -59,6 +62,7 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.command {
             Command::Run(arguments) => run::run(*arguments),
+            Command::Recover(arguments) => recover::run(*arguments),
             Command::Theory(arguments) => theory::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),

@@ -6,12 +6,11 @@ use super::exit::{Exit, Refused};
 use super::output::{Output, file, seed};
 use super::progress::Progress;
 use super::say;
-use super::signals::interruptible;
-use crate::backend::BackendError;
+use super::signals::{interruptible, stopped};
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::Report;
-use crate::run::{self, BurnIn, RunError, Schedule, Spec, Stopping};
+use crate::run::{self, BurnIn, Schedule, Spec, Stopping};
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use anyhow::Context;
@@ -195,11 +194,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
         run::run(&spec, &mut backend, &control, dump, &mut |event| progress.say(&warn(&event)))
     });
-    let outcome = outcome.map_err(|error| match error {
-        RunError::Backend(BackendError::Cancelled) => anyhow::Error::from(error)
-            .context(format!("stopped after {} of {all_rounds} rounds over all replicas; no result", control.rounds())),
-        other => other.into(),
-    })?;
+    let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
     // The result comes last: where it is, everything is.
     if let Some(file) = loads_file {
         file.commit().context("the final loads could not be written; check the path and the space left")?;
