@@ -22,6 +22,7 @@
 //! | [`backend`] | where blocks of replicas run: `reference`, `cpu`, `gpu` |
 //! | [`stats`] | tallies: integers that add; estimates and intervals made of them |
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
+//! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
 //! | [`recover`] | self-stabilisation: the way back from a start |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
@@ -60,4 +61,5 @@ pub mod report;
 pub mod rng;
 pub mod run;
 pub mod stats;
+pub mod sweep;
 pub mod theory;

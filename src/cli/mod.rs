@@ -12,6 +12,7 @@ mod progress;
 mod recover;
 mod run;
 mod signals;
+mod sweep;
 mod theory;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +31,8 @@ pub struct Cli {
 enum Command {
     /// Simulate a process and report what was seen
     Run(Box<run::RunArgs>),
+    /// Simulate a process at every point of a grid of parameters, with fits
+    Sweep(Box<sweep::SweepArgs>),
     /// Follow a process from its start back to its usual loads
     Recover(Box<recover::RecoverArgs>),
     /// Say what is known without simulation: exact and mean-field laws
@@ -62,6 +65,7 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.command {
             Command::Run(arguments) => run::run(*arguments),
+            Command::Sweep(arguments) => sweep::run(*arguments),
             Command::Recover(arguments) => recover::run(*arguments),
             Command::Theory(arguments) => theory::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),

@@ -18,9 +18,34 @@ use crate::number;
 use decimal::Decimal;
 use std::collections::HashSet;
 use std::iter;
+use std::str::FromStr;
 
 /// Most values of a grid, repeated ones included.
 pub const MAX_VALUES: usize = 100_000;
+
+/// A grid of counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts(pub Vec<u64>);
+
+/// A grid of rates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rates(pub Vec<f64>);
+
+impl FromStr for Counts {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        counts(text).map(Self)
+    }
+}
+
+impl FromStr for Rates {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        rates(text).map(Self)
+    }
+}
 
 /// The counts of a grid.
 ///

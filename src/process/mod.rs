@@ -221,3 +221,29 @@ impl ProcessSpec {
         }
     }
 }
+
+/// Every process with grids of its parameters.
+#[derive(Clone, Debug, clap::Subcommand)]
+#[non_exhaustive]
+pub enum ProcessGrid {
+    /// Leaky bins over grids of n, lambda and d
+    Leaky(leaky::Grid),
+}
+
+impl ProcessGrid {
+    /// The points of the grid; the last grid varies fastest.
+    ///
+    /// # Errors
+    /// Says so where there are more than `most`.
+    pub fn points(&self, most: u64) -> Result<Vec<ProcessSpec>, String> {
+        let (points, sizes) = match self {
+            ProcessGrid::Leaky(grid) => (grid.points().map(ProcessSpec::Leaky), grid.sizes()),
+        };
+        let number = sizes.iter().fold(1u64, |product, &size| product.saturating_mul(size as u64));
+        if number > most {
+            let sizes = sizes.map(|size| size.to_string()).join(" x ");
+            return Err(format!("the grid has {sizes} = {number} points; use a smaller one, or --max-points {number}"));
+        }
+        Ok(points.collect())
+    }
+}

@@ -6,7 +6,7 @@ use crate::stats::interval::Confidence;
 use crate::stats::{LevelTally, PowerSums, Tally};
 
 /// A replica should be this many autocorrelation times long.
-const ENOUGH_TIMES: f64 = 20.0;
+pub(crate) const ENOUGH_TIMES: f64 = 20.0;
 
 /// A mean over all samples.
 #[derive(Clone, Copy, Debug)]
@@ -91,23 +91,35 @@ impl Estimates {
     /// Reasons to distrust the estimates.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let Sampling { replicas, samples } = self.sampling;
-        if replicas == 1 {
+        if self.sampling.replicas == 1 {
             let remedy = "use --replicas 2 or more";
             return vec![format!("one replica does not show the error of its averages: no intervals; {remedy}")];
         }
+        let message = |(name, rounds): (&str, f64)| {
+            format!(
+                "the sampled part of a replica, {:.0} rounds, is short of {ENOUGH_TIMES:.0} autocorrelation times of \
+                 the {name} ({rounds:.0} rounds each): the start may still show; use more --rounds",
+                self.sampled_rounds(),
+            )
+        };
+        self.slowest().filter(|_| self.is_short()).map(message).into_iter().collect()
+    }
+
+    /// Whether the sampled part of a replica is shorter than 20 autocorrelation times of an observable.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.slowest().is_some_and(|(_, rounds)| self.sampled_rounds() < ENOUGH_TIMES * rounds)
+    }
+
+    fn sampled_rounds(&self) -> f64 {
+        self.sampling.samples as f64 * self.every as f64
+    }
+
+    /// The observable of the longest autocorrelation time, and that in rounds.
+    fn slowest(&self) -> Option<(&'static str, f64)> {
         let observables =
             [("max load", &self.max_load), ("total load", &self.total_load), ("empty bins", &self.empty_bins)];
-        let length = samples as f64 * self.every as f64;
-        let longest = (observables.into_iter())
-            .filter_map(|(name, mean)| Some((name, self.autocorrelation_rounds(mean)?)))
-            .max_by(|a, b| a.1.total_cmp(&b.1))
-            .filter(|(_, time)| length < ENOUGH_TIMES * time);
-        longest.map(|(name, time)| {
-            format!(
-                "the sampled part of a replica, {length:.0} rounds, is short of {ENOUGH_TIMES:.0} autocorrelation times \
-                 of the {name} ({time:.0} rounds each): the start may still show; use more --rounds"
-            )
-        }).into_iter().collect()
+        let times = observables.into_iter().filter_map(|(name, mean)| Some((name, self.autocorrelation_rounds(mean)?)));
+        times.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }

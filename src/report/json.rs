@@ -77,8 +77,8 @@ use super::{Render, Report};
 use crate::process::ProcessSpec;
 use crate::rng::STREAM_VERSION;
 use crate::run::{Reason, Schedule, Stopping};
-use crate::stats::estimate::{Band, Method};
-use crate::stats::{Histogram, Moments};
+use crate::stats::estimate::{Band, Estimate, Method};
+use crate::stats::{Histogram, LevelTally, Moments};
 use crate::theory::report::Laws;
 use serde::{Serialize, Serializer};
 use std::io;
@@ -147,33 +147,36 @@ struct Summary {
     variance: Option<f64>,
 }
 
+/// A mean with all that is known of its error.
 #[derive(Serialize)]
-struct MeanWithError {
-    mean: Option<f64>,
-    standard_error: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
+pub(crate) struct MeanWithError {
+    pub(crate) mean: Option<f64>,
+    pub(crate) standard_error: Option<f64>,
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
     effective_samples: Option<f64>,
     autocorrelation_time: Option<f64>,
 }
 
+/// A level with all that is known of its probability.
 #[derive(Serialize)]
-struct Exceedance {
-    k: u64,
-    p: f64,
-    low: Option<f64>,
-    high: Option<f64>,
+pub(crate) struct Exceedance {
+    pub(crate) k: u64,
+    pub(crate) p: f64,
+    pub(crate) low: Option<f64>,
+    pub(crate) high: Option<f64>,
     method: Option<Method>,
 }
 
 impl MeanWithError {
-    fn new(estimates: &Estimates, mean: &Mean) -> Self {
+    /// In units of `scale`.
+    pub(crate) fn new(estimates: &Estimates, mean: &Mean, scale: f64) -> Self {
         let precision = mean.estimate.and_then(|estimate| estimate.precision);
         Self {
-            mean: mean.value,
-            standard_error: precision.map(|precision| precision.standard_error),
-            low: mean.estimate.map(|estimate| estimate.interval.low),
-            high: mean.estimate.map(|estimate| estimate.interval.high),
+            mean: mean.value.map(|mean| mean / scale),
+            standard_error: precision.map(|precision| precision.standard_error / scale),
+            low: mean.estimate.map(|estimate| estimate.interval.low / scale),
+            high: mean.estimate.map(|estimate| estimate.interval.high / scale),
             effective_samples: precision.map(|precision| precision.effective_samples),
             autocorrelation_time: estimates.autocorrelation_rounds(mean),
         }
@@ -182,19 +185,19 @@ impl MeanWithError {
 
 impl Summary {
     fn new(estimates: &Estimates, mean: &Mean, samples: &Moments) -> Self {
-        let mean = MeanWithError::new(estimates, mean);
+        let mean = MeanWithError::new(estimates, mean, 1.0);
         Self { mean, min: samples.min, max: samples.max, variance: samples.variance() }
     }
 }
 
 impl Exceedance {
-    fn new(level: &Level, samples: u64) -> Self {
+    pub(crate) fn new(k: u64, reached: &LevelTally, samples: u64, estimate: Option<&Estimate>) -> Self {
         Self {
-            k: level.k,
-            p: level.reached.hits as f64 / samples as f64,
-            low: level.estimate.map(|estimate| estimate.interval.low),
-            high: level.estimate.map(|estimate| estimate.interval.high),
-            method: level.estimate.map(|estimate| estimate.method),
+            k,
+            p: reached.hits as f64 / samples as f64,
+            low: estimate.map(|estimate| estimate.interval.low),
+            high: estimate.map(|estimate| estimate.interval.high),
+            method: estimate.map(|estimate| estimate.method),
         }
     }
 }
@@ -216,6 +219,7 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
     let Report { spec, outcome, estimates, theory, .. } = report;
     let tally = &outcome.tally;
     let samples = tally.samples();
+    let exceedance = |level: &Level| Exceedance::new(level.k, &level.reached, samples, level.estimate.as_ref());
     let document = Document {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -237,9 +241,9 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
         band: estimates.band,
         observables: Observables {
             max_load: MaxLoad {
-                mean: MeanWithError::new(estimates, &estimates.max_load),
+                mean: MeanWithError::new(estimates, &estimates.max_load, 1.0),
                 histogram: tally.max_load.iter().collect(),
-                exceedance: estimates.levels.iter().map(|level| Exceedance::new(level, samples)).collect(),
+                exceedance: estimates.levels.iter().map(exceedance).collect(),
             },
             load_per_bin: Law { mean: tally.load_per_bin.mean(), histogram: &tally.load_per_bin },
             total_load: Summary::new(estimates, &estimates.total_load, &tally.total_load.samples),

@@ -5,6 +5,7 @@ mod estimates;
 pub mod json;
 mod table;
 
+pub(crate) use estimates::ENOUGH_TIMES;
 pub use estimates::{Estimates, Level, Mean};
 
 pub(crate) use json::histogram_by_value;

@@ -111,6 +111,18 @@ impl Levels {
         sums
     }
 
+    /// Smallest value that a fraction `q` of the samples at least does not exceed; `None` without samples.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<u64> {
+        let total: u128 = self.steps.values().map(|step| step.hits).sum();
+        let mut below = 0;
+        let reached = |(_, count): &(u64, u64)| {
+            below += u128::from(*count);
+            below as f64 >= q * total as f64
+        };
+        self.iter().find(reached).map(|(value, _)| value)
+    }
+
     /// Largest value seen.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
@@ -147,6 +159,8 @@ mod tests {
         assert_eq!(levels.iter().map(|(_, count)| count).collect::<Vec<_>>(), [1, 1, 3, 1, 5, 1]);
         assert_eq!(levels.replicas, PowerSums { count: 4, sum: 9041, sum_squares: 9011 * 9011 + 400 + 100 });
         assert_eq!(levels.samples(), PowerSums { count: 12, sum: 9041, sum_squares: 81_000_173 });
+        // 1, 2, 3, 3, 3, 4, 5 (five times), 9000.
+        assert_eq!([0.0, 0.5, 0.51, 0.92, 1.0].map(|q| levels.quantile(q)), [1, 4, 5, 9000, 9000].map(Some));
         assert_eq!(levels.max(), Some(9000));
     }
 }

@@ -103,6 +103,14 @@ pub fn stationary(process: &ProcessSpec, measure: Measure) -> Option<Prediction>
     }
 }
 
+/// About the autocorrelation time of the total load in the stationary state, in rounds; infinite where there is none.
+#[must_use]
+pub fn autocorrelation_rounds(process: &ProcessSpec) -> f64 {
+    match process {
+        ProcessSpec::Leaky(parameters) => leaky::autocorrelation_rounds(parameters),
+    }
+}
+
 /// Rounds after which a process has surely forgotten its start, where that is known.
 #[must_use]
 pub fn recovery_rounds(process: &ProcessSpec) -> Option<u64> {

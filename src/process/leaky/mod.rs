@@ -14,6 +14,7 @@ mod fast;
 
 use super::start::{Initial, Start};
 use super::{Kernel, Observation, ParameterError, Process, Runner};
+use crate::grid;
 use crate::number;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
 use crate::rng::lanes::Lanes;
@@ -60,6 +61,44 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self { n: 1024, lambda: 0.95, d: 2, arrivals: Arrivals::default(), start: Start::default() }
+    }
+}
+
+/// Grids of the parameters; see [`crate::grid`].
+#[derive(Clone, Debug, clap::Args)]
+pub struct Grid {
+    /// Numbers of bins
+    #[arg(long, value_name = "GRID", default_value = "1024")]
+    pub n: grid::Counts,
+    /// Arrival rates
+    #[arg(long, value_name = "GRID", default_value = "0.95", allow_hyphen_values = true)]
+    pub lambda: grid::Rates,
+    /// Numbers of bins that a ball samples
+    #[arg(short, long, value_name = "GRID", default_value = "2")]
+    pub d: grid::Counts,
+    /// Law of the number of arrivals
+    #[arg(long, value_enum, default_value_t)]
+    pub arrivals: Arrivals,
+    /// Initial loads, as in a run
+    #[arg(long, default_value_t = Start::MeanField)]
+    pub start: Start,
+}
+
+impl Grid {
+    /// Values of n, d and lambda.
+    pub(super) fn sizes(&self) -> [usize; 3] {
+        [self.n.0.len(), self.d.0.len(), self.lambda.0.len()]
+    }
+
+    /// All combinations, by n, then d, then lambda.
+    pub(super) fn points(&self) -> impl Iterator<Item = Parameters> {
+        let Self { n, lambda, d, arrivals, start } = self;
+        n.0.iter().flat_map(move |&n| {
+            d.0.iter().flat_map(move |&d| {
+                let of = move |&lambda| Parameters { n, lambda, d, arrivals: *arrivals, start: start.clone() };
+                lambda.0.iter().map(of)
+            })
+        })
     }
 }
 
