@@ -48,8 +48,8 @@ fn the_burn_in_is_of_the_right_order() {
     }
 }
 
-/// From one bin of H balls the burn-in covers its draining: at speed 1 with two choices, at 1 - lambda with one. The first
-/// window after that ends before 1.5^2 times its time.
+/// From one bin of H balls the burn-in covers its draining: at speed 1 with two choices, at 1 - lambda with one. The
+/// first window after that ends before 1.5^2 times its time.
 #[test]
 fn the_burn_in_covers_the_draining_of_a_tower() {
     for (d, drain) in [(1, 2000.0 / (1.0 - 0.75)), (2, 2000.0)] {

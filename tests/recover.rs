@@ -1,7 +1,7 @@
 //! The way back from a start, against exact chains, against plain rounds one by one, and against the speed of draining.
 //!
-//! Statistical tests use fixed seeds; the chance that one of this file would fail by bad luck with another seed is below
-//! 1e-6 in all: ALPHA is shared out equally over the comparisons, and each prints its statistic and bound.
+//! Statistical tests use fixed seeds; the chance that one of this file would fail by bad luck with another seed is
+//! below 1e-6 in all: ALPHA is shared out equally over the comparisons, and each prints its statistic and bound.
 
 #![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
 
@@ -64,8 +64,8 @@ fn few_bins_have_the_exact_max_load_along_the_way() {
     }
 }
 
-/// Law of the first round, 1, 2, .., after which two bins that start with `height` and 0 balls hold at most `level` each:
-/// the chain of both loads with its recovered states removed. Binomial arrivals, loads up to 63.
+/// Law of the first round, 1, 2, .., after which two bins that start with `height` and 0 balls hold at most `level`
+/// each: the chain of both loads with its recovered states removed. Binomial arrivals, loads up to 63.
 fn two_bins_recover(lambda: f64, d: i32, height: usize, level: usize, rounds: usize) -> Vec<f64> {
     const CAP: usize = 64;
     let mut law = vec![[0.0; CAP]; CAP];
@@ -211,9 +211,9 @@ fn any_number_of_threads_gives_the_same_outcome() {
     assert!(on(2) == alone && on(7) == alone);
 }
 
-/// A tower of H balls comes down to level L after (H - L) / speed rounds. With one choice a round brings a bin lambda balls
-/// in the mean, with about that variance: the speed is 1 - lambda, and the time has standard deviation
-/// sqrt((H - L) lambda / speed^3). With two choices it brings a tower lambda / n balls, those that sample it twice.
+/// A tower of H balls comes down to level L after (H - L) / speed rounds. With one choice a round brings a bin lambda
+/// balls in the mean, with about that variance: the speed is 1 - lambda, and the time has standard deviation sqrt((H -
+/// L) lambda / speed^3). With two choices it brings a tower lambda / n balls, those that sample it twice.
 #[test]
 fn towers_drain_at_the_speed_of_theory() {
     let (n, lambda, height, level, replicas) = (100u32, 0.9, 10_000u32, 100u32, 64);

@@ -51,7 +51,8 @@ struct Way {
     /// Rounds of each replica [default: enough for the start to drain and to be forgotten]
     #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
     rounds: Option<u64>,
-    /// A replica has recovered when its max load is at most this [default: the 0.999 quantile of the stationary max load]
+    /// A replica has recovered when its max load is at most this [default: the 0.999 quantile of the stationary max
+    /// load]
     #[arg(long, global = true, value_name = "LOAD", value_parser = count)]
     level: Option<u64>,
     /// Rounds looked at from one power of ten to the next
@@ -70,8 +71,8 @@ impl Way {
     fn spec(&self, process: ProcessSpec) -> Result<Spec, Refused> {
         let unknown = |option: &str| {
             Refused(format!(
-                "theory gives no default for {option} here (it knows stationary loads for lambda < 1 and starts that it \
-                 can follow); give {option}"
+                "theory gives no default for {option} here (it knows stationary loads for lambda < 1 and starts that \
+                 it can follow); give {option}"
             ))
         };
         let level = match self.level {

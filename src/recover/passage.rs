@@ -1,8 +1,8 @@
 //! One replica on its way: its loads at the rounds of the grid, and the first round that meets the level.
 //!
 //! Every round's max load is in the record of a stretch of rounds, but not which round had it. Only a stretch whose
-//! smallest max load meets the level is therefore run again from the loads before it, in halves: counter-based randomness
-//! repeats it exactly, and the first half that meets the level holds the first round that does.
+//! smallest max load meets the level is therefore run again from the loads before it, in halves: counter-based
+//! randomness repeats it exactly, and the first half that meets the level holds the first round that does.
 
 use super::{Seen, Spec};
 use crate::backend::{self, BackendError, Control, Job};
@@ -38,8 +38,8 @@ impl<'a> Walker<'a> {
         Self { job, level: spec.level, runner: process.runner(), loads, before, again }
     }
 
-    /// Follows `replica` to the points of `seen`, where it is added; the first round after which its max load is at most
-    /// the level.
+    /// Follows `replica` to the points of `seen`, where it is added; the first round after which its max load is at
+    /// most the level.
     pub(super) fn follow(
         &mut self,
         replica: u32,

@@ -17,12 +17,12 @@
 //! | `trajectory` | list | a point for each round looked at, ascending from 0 to the horizon, see below |
 //! | `recovery` | object | the first round that meets the level, see below |
 //!
-//! A point has `round`, `max_load`, `total_load` and `theory`. The loads are those after the deletions of that round, in
-//! balls, over the replicas: `mean`, `low` and `high` (limits of its t interval, each point for itself; null where the
-//! replicas show no error: a single one, or all alike) and `quantiles`, a list of [q, load]: the smallest load that at
-//! least a fraction q of the replicas do not exceed. `theory` has `mean_max` and `mean_total`, each what
-//! [`theory`](crate::theory) expects after that round: for d = 1 the total is exact, else of the limit of many bins, and the
-//! max load is that of independent bins; null where it is not known or takes more than some 10^9 operations to compute.
+//! A point has `round`, `max_load`, `total_load` and `theory`. The loads are those after the deletions of that round,
+//! in balls, over the replicas: `mean`, `low` and `high` (limits of its t interval, each point for itself; null where
+//! the replicas show no error: a single one, or all alike) and `quantiles`, a list of [q, load]: the smallest load that
+//! at least a fraction q of the replicas do not exceed. `theory` has `mean_max` and `mean_total`, each what [`theory`]
+//! expects after that round: for d = 1 the total is exact, else of the limit of many bins, and the max load is that of
+//! independent bins; null where it is not known or takes more than some 10^9 operations to compute.
 //!
 //! `recovery` tells after which round the max load is at most `level` for the first time (0: at the start):
 //!
@@ -31,15 +31,15 @@
 //! | `level` | integer | the level, in balls |
 //! | `recovered` | integer | replicas that met it by the horizon |
 //! | `censored` | integer | replicas that did not |
-//! | `mean`, `low`, `high` | number or null | mean round and the limits of its t interval; null where a replica is censored |
+//! | `mean`, `low`, `high` | number or null | mean round, limits of its t interval; null where a replica is censored |
 //! | `quantiles` | list | [q, round]; those that censored replicas leave unknown are left out |
 //! | `histogram` | object | round, as a string of decimal digits, to the replicas that met the level then |
 //!
-//! Everything but `version` follows from the fields `stream_version` to `rounds`, `confidence` and `level`, and from the
-//! rounds looked at.
+//! Everything but `version` follows from the fields `stream_version` to `rounds`, `confidence` and `level`, and from
+//! the rounds looked at.
 //!
-//! As CSV it is the trajectory, a row a point: `round`, and for `max` and `total` each `_mean`, `_low`, `_high`, `_q05`,
-//! `_q50`, `_q95`, `_theory`. Where something is null the cell is empty.
+//! As CSV it is the trajectory, a row a point: `round`, and for `max` and `total` each `_mean`, `_low`, `_high`,
+//! `_q05`, `_q50`, `_q95`, `_theory`. Where something is null the cell is empty.
 
 use super::{Outcome, Spec};
 use crate::process::ProcessSpec;
@@ -236,8 +236,9 @@ impl<'a> Report<'a> {
         for (q, round) in &round.quantiles {
             writeln!(out, "  {:<11}{}", format!("{} %", significant(100.0 * q)), grouped(round))?;
         }
-        let note = "5 % and 95 % are quantiles over the replicas. Theory: the load of a bin is exact for d = 1, else of the \
-                    limit of many bins; the max load is that of independent bins. It is left out where it takes long.";
+        let note = "5 % and 95 % are quantiles over the replicas. Theory: the load of a bin is exact for d = 1, else of \
+                    the limit of many bins; the max load is that of independent bins. It is left out where it takes \
+                    long.";
         writeln!(out, "\n{}", wrapped(note.split(' '), " ", 0))
     }
 }

@@ -1,15 +1,15 @@
 //! The burn-in found by a pilot: rounds after which a run no longer shows its start.
 //!
 //! # Method
-//! A few replicas run from the run's own start and, **with the same randomness**, from the two extremes: from `empty` and
-//! from the overloaded start `each:H`, H being twice the mean load of the replicas from `empty` and one more (chosen again
-//! as that load grows). What a start leaves behind is the difference from the same replica with another start; what the
-//! randomness does is largely the same in both and drops out. With one choice the loads of two such runs become equal
-//! bin by bin, as each bin has been empty once, and stay so.
+//! A few replicas run from the run's own start and, **with the same randomness**, from the two extremes: from `empty`
+//! and from the overloaded start `each:H`, H being twice the mean load of the replicas from `empty` and one more
+//! (chosen again as that load grows). What a start leaves behind is the difference from the same replica with another
+//! start; what the randomness does is largely the same in both and drops out. With one choice the loads of two such
+//! runs become equal bin by bin, as each bin has been empty once, and stay so.
 //!
 //! Rounds are divided into windows that end at 16, 24, 36, .. (each half as long again). In a window the starts *agree*
-//! if for each extreme, for the max load and for the total load, the t interval of the mean paired difference lies within
-//! [`FRACTION`] of the mean from the run's own start. The intervals of a window hold together with confidence
+//! if for each extreme, for the max load and for the total load, the t interval of the mean paired difference lies
+//! within [`FRACTION`] of the mean from the run's own start. The intervals of a window hold together with confidence
 //! [`CONFIDENCE`] (Bonferroni), so that neither a small pilot nor chance makes starts agree that differ by more. The
 //! burn-in ends with the first window in which they agree, if they agree in the next one, too.
 //!
@@ -59,8 +59,8 @@ impl BurnIn {
     /// Finds the burn-in of `spec`, whose own is not looked at.
     ///
     /// # Errors
-    /// [`SpecError::StartShows`] where it would not be below the rounds of the run; [`RunError`] where the specification
-    /// is refused, the memory does not suffice or `control` is cancelled.
+    /// [`SpecError::StartShows`] where it would not be below the rounds of the run; [`RunError`] where the
+    /// specification is refused, the memory does not suffice or `control` is cancelled.
     pub fn find(spec: &Spec, control: &Control) -> Result<Self, RunError> {
         spec.validate()?;
         let start = spec.process.start();
@@ -106,8 +106,8 @@ impl fmt::Display for BurnIn {
         let Self { rounds, pilot_rounds, replicas, ref starts } = *self;
         write!(
             f,
-            "{rounds} rounds: from then on to round {pilot_rounds} the max load and the total load from {} agree within \
-             {} % in a pilot of {replicas} replicas",
+            "{rounds} rounds: from then on to round {pilot_rounds} the max load and the total load from {} agree \
+             within {} % in a pilot of {replicas} replicas",
             listed(starts),
             100.0 * FRACTION
         )

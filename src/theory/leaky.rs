@@ -124,13 +124,14 @@ pub fn trajectory(
     Ok(rounds.iter().map(&mut expected).collect())
 }
 
-/// Rounds after which the start is surely forgotten, rounded up to two digits: the overload drains, and the rest relaxes.
+/// Rounds after which the start is surely forgotten, rounded up to two digits: the overload drains, and the rest
+/// relaxes.
 ///
 /// # Method
-/// With one choice a bin drains at speed 1 - lambda, lambda the variance of its steps: six standard deviations of the time
-/// are added. With d >= 2 a bin that towers above all others is joined by the balls that sample nothing else, a fraction
-/// n^-d of them; bins that all are overloaded drain at speed 1 - lambda. Relaxation takes some 2 / (1 - lambda)^2 rounds
-/// with one choice and some 1 / (1 - lambda) with more; ten and forty times as many are added.
+/// With one choice a bin drains at speed 1 - lambda, lambda the variance of its steps: six standard deviations of the
+/// time are added. With d >= 2 a bin that towers above all others is joined by the balls that sample nothing else, a
+/// fraction n^-d of them; bins that all are overloaded drain at speed 1 - lambda. Relaxation takes some 2 / (1 -
+/// lambda)^2 rounds with one choice and some 1 / (1 - lambda) with more; ten and forty times as many are added.
 ///
 /// # Errors
 /// lambda = 1, and those of [`Transient::new`].
@@ -161,9 +162,9 @@ const HALF_RESOLUTION: f64 = 1.0 / (1u128 << 65) as f64;
 /// The stationary law of one bin after the deletions, to draw from: exact for d = 1, mean field for d >= 2.
 ///
 /// # Numerics
-/// An exceedance is as good as the prediction, about 1e-12 relative, and rounded to a multiple of 2^-64. Predictions are
-/// made of correctly rounded operations and of the functions of [`float`](crate::float), all of them the same on every
-/// host, and so is the table.
+/// An exceedance is as good as the prediction, about 1e-12 relative, and rounded to a multiple of 2^-64. Predictions
+/// are made of correctly rounded operations and of the functions of [`float`], all of them the same on
+/// every host, and so is the table.
 pub(crate) fn one_bin(parameters: &Parameters) -> Result<Thresholds, ParameterError> {
     let refuse = |reason: String, remedy| ParameterError::Start { start: parameters.start.to_string(), reason, remedy };
     let bins = stationary(parameters, Measure::Post).map_err(|error| match error {
