@@ -26,6 +26,7 @@
 //! | [`recover`] | self-stabilisation: the way back from a start |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
+//! | [`plot`] | results as pictures: SVG and PNG |
 //! | [`cli`] | the command, its [exit codes](cli::exit) |
 //! | [`number`], [`grid`] | numbers, and grids of them, as people write them |
 //!
@@ -55,6 +56,7 @@ pub mod cli;
 mod float;
 pub mod grid;
 pub mod number;
+pub mod plot;
 pub mod process;
 pub mod recover;
 pub mod report;

@@ -8,6 +8,7 @@ mod devices;
 mod doctor;
 pub mod exit;
 mod output;
+mod plot;
 mod progress;
 mod recover;
 mod run;
@@ -37,6 +38,8 @@ enum Command {
     Recover(Box<recover::RecoverArgs>),
     /// Say what is known without simulation: exact and mean-field laws
     Theory(theory::TheoryArgs),
+    /// Draw a result as SVG or PNG
+    Plot(plot::PlotArgs),
     /// List the adapters of this machine
     Devices(devices::DevicesArgs),
     /// Say whether a headless GPU run would work here, and what is missing
@@ -68,6 +71,7 @@ impl Cli {
             Command::Sweep(arguments) => sweep::run(*arguments),
             Command::Recover(arguments) => recover::run(*arguments),
             Command::Theory(arguments) => theory::run(&arguments),
+            Command::Plot(arguments) => plot::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
         }

@@ -95,7 +95,7 @@ pub(super) fn run(arguments: RecoverArgs) -> anyhow::Result<Exit> {
     let built = process.build()?;
     let mut spec = way.spec(process)?;
     spec.validate()?;
-    let destination = output.open()?;
+    let destination = output.open(&[])?;
     spec.seed = seed(way.seed);
     let control = interruptible()?;
     threads.start()?;

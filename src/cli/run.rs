@@ -2,7 +2,7 @@
 
 use super::atomic::AtomicFile;
 use super::device::{Device, warn};
-use super::exit::{Exit, Refused};
+use super::exit::Exit;
 use super::output::{Output, file, seed};
 use super::progress::Progress;
 use super::say;
@@ -168,11 +168,8 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     spec.validate()?;
     let process = spec.process.build()?;
     device.check()?;
-    let destination = output.open()?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
-    if destination.file.as_ref().zip(loads_file.as_ref()).is_some_and(|(result, loads)| result.is_same_as(loads)) {
-        return Err(Refused("--output and --dump-loads name the same file; name two".to_owned()).into());
-    }
+    let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
     for warning in spec.process.warnings() {
         say(&format!("warning: {warning}"));
     }
@@ -195,7 +192,6 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         run::run(&spec, &mut backend, &control, dump, &mut |event| progress.say(&warn(&event)))
     });
     let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
-    // The result comes last: where it is, everything is.
     if let Some(file) = loads_file {
         file.commit().context("the final loads could not be written; check the path and the space left")?;
     }

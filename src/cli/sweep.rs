@@ -88,7 +88,7 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     device.check()?;
-    let destination = output.open()?;
+    let destination = output.open(&[])?;
     plan.seed = seed(options.seed);
     let control = interruptible()?;
     let mut backend = device.open(output.quiet)?;
