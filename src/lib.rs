@@ -23,6 +23,7 @@
 //! | [`stats`] | tallies: integers that add; estimates and intervals made of them |
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
 //! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
+//! | [`recover`] | self-stabilisation: the way back from a start |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
 //! | [`plot`] | results as pictures: SVG and PNG |
@@ -57,6 +58,7 @@ pub mod grid;
 pub mod number;
 pub mod plot;
 pub mod process;
+pub mod recover;
 pub mod report;
 pub mod rng;
 pub mod run;

@@ -2,10 +2,11 @@
 
 pub mod gpu;
 mod host;
-mod memory;
+pub(crate) mod memory;
 mod select;
 
 pub use host::Host;
+pub(crate) use host::advance;
 pub use select::{Choice, Options, open};
 
 use crate::process::leaky::{Arrivals, Leaky, Parameters};

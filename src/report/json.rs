@@ -209,7 +209,7 @@ fn by_value<S: Serializer>(counts: &Vec<(u64, u64)>, serializer: S) -> Result<S:
     serializer.collect_map(counts.iter().copied())
 }
 
-fn histogram_by_value<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn histogram_by_value<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(histogram.iter())
 }
 
