@@ -50,6 +50,7 @@ pub mod backend;
 pub mod cli;
 pub mod number;
 pub mod process;
+pub mod profile;
 pub mod report;
 pub mod rng;
 pub mod run;

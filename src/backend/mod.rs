@@ -3,9 +3,11 @@
 pub mod gpu;
 mod host;
 mod memory;
+mod profile;
 mod select;
 
 pub use host::Host;
+pub use profile::ProfileJob;
 pub use select::{Choice, Options, open};
 
 use crate::process::leaky::{Arrivals, Leaky, Parameters};

@@ -2,7 +2,10 @@
 
 use super::ParameterError;
 use crate::number::count;
+use crate::profile::{Balls, Level, Profile, Thrower};
 use crate::rng::bounded::Packing;
+use crate::rng::samplers::binomial;
+use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -117,6 +120,62 @@ impl Start {
                 Initial::Loads(loads)
             }
         })
+    }
+}
+
+/// A validated initial profile, ready to be drawn.
+#[derive(Clone, Debug)]
+pub(crate) enum ProfileStart {
+    Fixed(Profile),
+    Random(u32),
+}
+
+impl Start {
+    /// The profile form of the state for `n` bins, which reads the file if there is one.
+    pub(crate) fn profile(&self, n: u64) -> Result<ProfileStart, ParameterError> {
+        /// Most balls of a profile, so that no number of rounds carries them past 64 bits.
+        const MAX_BALLS: u128 = 1 << 62;
+        let refuse = |reason: &str, remedy| ParameterError::Start { start: self.to_string(), reason: reason.into(), remedy };
+        let level = |load: u32, bins| Level { load: load.into(), bins };
+        let profile = match *self {
+            Start::Empty => Profile::new([level(0, n)]),
+            Start::Each(h) => Profile::new([level(h, n)]),
+            Start::OneBin(h) => Profile::new([level(h, 1), level(0, n - 1)]),
+            Start::Random(h) => return Ok(ProfileStart::Random(h)),
+            Start::File(_) => {
+                let too_many = |_| refuse("cannot hold the loads of so many bins", "use fewer than 2^32 bins");
+                match self.resolve(u32::try_from(n).map_err(too_many)?)? {
+                    Initial::Loads(loads) => Profile::new(loads.into_iter().map(|load| level(load, 1))),
+                    other => unreachable!("a file gives loads, not {other:?}"),
+                }
+            }
+        };
+        if profile.balls() > MAX_BALLS {
+            return Err(refuse("the bins hold more than 2^62 balls in all", "use fewer bins or a smaller load"));
+        }
+        Ok(ProfileStart::Fixed(profile))
+    }
+}
+
+impl ProfileStart {
+    /// The initial profile of `n` bins.
+    pub(crate) fn draw(&self, n: u64, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
+        let balls = match self {
+            ProfileStart::Fixed(profile) => return profile.clone(),
+            ProfileStart::Random(balls) => u64::from(*balls),
+        };
+        // About balls / n loads occur, or n: the fewer are drawn, at most 2^16 in either case.
+        if balls / n < n {
+            let mut profile = Profile::new([Level { load: 0, bins: n }]);
+            thrower.throw(stream, &mut profile, Balls::Exactly(balls), |_, _| 1.0);
+            return profile;
+        }
+        let mut left = balls;
+        Profile::new((0..n).rev().map(|bins_after| {
+            let load = binomial(stream, left, 1.0 / bins_after as f64);
+            left -= load;
+            Level { load, bins: 1 }
+        }))
     }
 }
 

@@ -11,6 +11,9 @@
 //! uniformly random tie.
 
 mod fast;
+mod profile;
+
+pub use profile::LeakyProfile;
 
 use super::start::{Initial, Start};
 use super::{Kernel, Observation, ParameterError, Process, Runner};

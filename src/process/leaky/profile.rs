@@ -1,0 +1,96 @@
+//! The leaky bins on profiles.
+//!
+//! A ball joins some bin of load j with probability `x^d - y^d`, x and y the fractions of the bins that have at least
+//! and more than j balls at the start of the round, and each of these bins with the same: a weight of
+//! `(x^d - y^d) / (x - y)`. Deletions are certain.
+
+use super::{Arrivals, Parameters};
+use crate::process::ParameterError;
+use crate::process::start::ProfileStart;
+use crate::profile::{Balls, MAX_BINS, Profile, ProfileChain, Thrower};
+use crate::rng::samplers::{Rounded, binomial};
+use crate::rng::stream::Stream;
+
+/// The process with validated parameters.
+#[derive(Clone, Debug)]
+pub struct LeakyProfile {
+    bins: u64,
+    lambda: f64,
+    d: u32,
+    arrivals: Law,
+    start: ProfileStart,
+}
+
+/// Law of the number of balls of a round.
+#[derive(Clone, Debug)]
+enum Law {
+    /// Odds of a generator to emit a ball.
+    Binomial(f64),
+    /// Mean number of balls.
+    Poisson(f64),
+    Fixed(Rounded),
+}
+
+impl LeakyProfile {
+    /// Validates `parameters`.
+    ///
+    /// # Errors
+    /// A parameter outside its range, or an unusable initial state.
+    pub fn new(parameters: &Parameters) -> Result<Self, ParameterError> {
+        let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
+        if !(1..=MAX_BINS).contains(&n) {
+            let (reason, remedy) = ("profiles have from 1 to 10^15 bins", "use 1 <= n <= 10^15");
+            return Err(ParameterError::OutOfRange { name: "n", value: n.to_string(), reason, remedy });
+        }
+        parameters.check_lambda_and_d()?;
+        let arrivals = match arrivals {
+            Arrivals::Binomial => Law::Binomial(lambda / (1.0 - lambda)),
+            Arrivals::Poisson => Law::Poisson(lambda * n as f64),
+            Arrivals::Fixed => Law::Fixed(Rounded::new(lambda, n)),
+        };
+        Ok(Self { bins: n, lambda, d: d as u32, arrivals, start: start.profile(n)? })
+    }
+}
+
+impl ProfileChain for LeakyProfile {
+    fn bins(&self) -> u64 {
+        self.bins
+    }
+
+    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
+        self.start.draw(self.bins, stream, thrower)
+    }
+
+    fn arrive(&self, stream: &mut Stream, thrower: &mut Thrower, profile: &mut Profile) -> u64 {
+        let balls = match &self.arrivals {
+            Law::Binomial(odds) => Balls::Exactly(binomial(stream, self.bins, *odds)),
+            Law::Poisson(mean) => Balls::Poisson(*mean),
+            Law::Fixed(law) => Balls::Exactly(law.draw(stream.bits())),
+        };
+        let n = self.bins as f64;
+        thrower.throw(stream, profile, balls, |at_least, above| {
+            difference_quotient(at_least as f64 / n, above as f64 / n, self.d)
+        })
+    }
+
+    fn depart(&self, _: &mut Stream, profile: &mut Profile) -> u64 {
+        profile.serve()
+    }
+
+    fn expected_balls(&self) -> f64 {
+        self.lambda * self.bins as f64
+    }
+}
+
+/// `(x^d - y^d) / (x - y)` as the sum of `x^i y^(d-1-i)`.
+///
+/// # Numerics
+/// Positive terms only: relative error below 3 d 2^-53, that of `x` and `y` included, however close they are.
+fn difference_quotient(x: f64, y: f64, d: u32) -> f64 {
+    let (mut quotient, mut power) = (1.0, 1.0);
+    for _ in 1..d {
+        power *= x;
+        quotient = quotient * y + power;
+    }
+    quotient
+}

@@ -1,0 +1,24 @@
+//! Samplers of laws with parameters that change from draw to draw, for counts up to 10^15: the one place where floating
+//! point decides a draw.
+//!
+//! Their bits are the same on every host: additions, multiplications, divisions and square roots are correctly rounded
+//! everywhere and never contracted, and logarithms and exponentials come from `libm`, which is written in Rust, and not
+//! from the system.
+//!
+//! | law | method | error |
+//! |---|---|---|
+//! | [`binomial`] | inversion, transformed rejection | see there |
+//! | [`PoissonLadder`] | a bin's Poisson count as a chain of yes or no | relative 2^-50 |
+//! | [`Rounded`] | one comparison | 2^-64 |
+//! | [`scatter`] | balls in few of many bins, collisions only | none: whole numbers |
+
+mod binomial;
+mod deviance;
+mod poisson;
+mod rounded;
+mod scatter;
+
+pub use binomial::binomial;
+pub use poisson::PoissonLadder;
+pub use rounded::Rounded;
+pub use scatter::scatter;
