@@ -135,7 +135,8 @@ impl Start {
     pub(crate) fn profile(&self, n: u64) -> Result<ProfileStart, ParameterError> {
         /// Most balls of a profile, so that no number of rounds carries them past 64 bits.
         const MAX_BALLS: u128 = 1 << 62;
-        let refuse = |reason: &str, remedy| ParameterError::Start { start: self.to_string(), reason: reason.into(), remedy };
+        let refuse =
+            |reason: &str, remedy| ParameterError::Start { start: self.to_string(), reason: reason.into(), remedy };
         let level = |load: u32, bins| Level { load: load.into(), bins };
         let profile = match *self {
             Start::Empty => Profile::new([level(0, n)]),

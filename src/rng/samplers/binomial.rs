@@ -161,3 +161,90 @@ impl Hat {
         (-2.0 * exponent, or_half_turn(successes) * or_half_turn(failures))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::known::rows;
+    use super::*;
+
+    fn hat(n: f64, odds: f64) -> Hat {
+        Hat::new(n as u64, odds, odds / (1.0 + odds))
+    }
+
+    /// ln of P(k) / P(mode), and of the law at `k` in units of the hat at `u`: what `v` is compared with.
+    fn log_ratio(hat: &Hat, k: i64, mode: i64) -> f64 {
+        let [at_k, at_mode] = [k, mode].map(|x| hat.log_shape(x));
+        (at_k.0 - at_mode.0 - libm::log(at_k.1 / at_mode.1)) / 2.0
+    }
+
+    #[test]
+    fn log_probabilities_agree_with_high_precision() {
+        let mut worst = 0f64;
+        for row in rows("binomial_log_ratio") {
+            let [n, odds, k, mode, value] = row[..] else { panic!("five numbers: {row:?}") };
+            let seen = log_ratio(&hat(n, odds), k as i64, mode as i64);
+            // The odds carry a relative 2^-51: the mean is off by that, and z deviations away so is the logarithm.
+            let deviation = (n * odds / (1.0 + odds) / (1.0 + odds)).sqrt();
+            let shift = (k - mode).abs() / deviation * deviation / (1u64 << 51) as f64;
+            let error = (seen - value).abs();
+            worst = worst.max(error / (1.0 + value.abs()));
+            assert!(error <= shift + 4e-14 * (1.0 + value.abs() / 16.0), "{row:?}: {seen}, error {error:e}");
+        }
+        println!("largest error of a logarithm l: {worst:e} (1 + |l|)");
+    }
+
+    /// The hat lies above the law and the squeeze below it: what makes the rejection exact. Looked at on a fine grid of
+    /// u for laws from the smallest mean to the largest, skewed and not.
+    #[test]
+    fn the_hat_covers_the_law_and_the_squeeze_does_not_pass_it() {
+        let mut tightest = f64::NEG_INFINITY;
+        let mut lowest = f64::INFINITY;
+        for p in [0.5, 0.45, 0.3, 0.1, 0.01, 1e-4, 1e-8, 1e-13] {
+            for mean in
+                [10.0, 10.2, 10.5, 10.9, 11.3, 12.0, 14.0, 17.0, 23.0, 40.0, 100.0, 1e3, 1e5, 1e8, 1e11, 1e14f64]
+            {
+                let n = (mean / p).ceil();
+                if n > 9e15 {
+                    continue;
+                }
+                let hat = hat(n, p / (1.0 - p));
+                let mode = ((n + 1.0) * p) as i64;
+                for step in -4999..5000 {
+                    let u = f64::from(step) / 10_000.0;
+                    let room = 0.5 - u.abs();
+                    let k = hat.candidate(u, room);
+                    if !(0..=n as i64).contains(&k) {
+                        assert!(room < 0.07, "the squeeze lets {k} of {n} pass");
+                        continue;
+                    }
+                    let density = libm::log((hat.a / (room * room) + hat.b) / hat.alpha);
+                    let law = log_ratio(&hat, k, mode) + density;
+                    tightest = tightest.max(law);
+                    assert!(law <= 1e-9, "n {n}, p {p}, u {u}: the law is above the hat by {law:e}");
+                    if room >= 0.07 {
+                        let slack = law - libm::log(hat.squeeze);
+                        lowest = lowest.min(slack);
+                        assert!(slack >= 0.0, "n {n}, p {p}, u {u}: the squeeze is above the law by {:e}", -slack);
+                    }
+                }
+            }
+        }
+        println!("ln(law / hat) at most {tightest:.4}, ln(law / squeeze) at least {lowest:.4}");
+    }
+
+    /// Inversion steps from k to k + 1 where the uniform number passes P(K > k), deep into the tail.
+    #[test]
+    fn inversion_has_the_exact_tail() {
+        for row in rows("binomial_tail") {
+            let [n, odds, k, tail] = row[..] else { panic!("four numbers: {row:?}") };
+            let mean = n * (odds / (1.0 + odds));
+            let drawn = |u: f64| if u > mean { 0.0 } else { inversion_beyond_0(u, n as u64, odds, mean) as f64 };
+            // Relative for the first step, absolute 2^-50 for all.
+            let margin = (1.0 / (1u64 << 50) as f64) * if k == 0.0 { tail } else { 1.0 };
+            assert!(drawn(tail + margin) <= k, "{row:?}: too many");
+            if tail > margin {
+                assert!(drawn(tail - margin) > k, "{row:?}: too few");
+            }
+        }
+    }
+}

@@ -22,3 +22,17 @@ pub use binomial::binomial;
 pub use poisson::PoissonLadder;
 pub use rounded::Rounded;
 pub use scatter::scatter;
+
+/// Reference values (`tests/kat/samplers.json`).
+#[cfg(test)]
+mod known {
+    use serde_json::Value;
+
+    /// The rows of a table, as numbers.
+    pub(super) fn rows(table: &str) -> Vec<Vec<f64>> {
+        let all: Value = serde_json::from_str(include_str!("../../../tests/kat/samplers.json")).expect("valid JSON");
+        let number = |v: &Value| v.as_str().map_or_else(|| v.as_f64(), |text| text.parse().ok()).expect("a number");
+        let row = |row: &Value| row.as_array().expect("a row").iter().map(number).collect();
+        all[table].as_array().expect("a table").iter().map(row).collect()
+    }
+}
