@@ -5,7 +5,7 @@
 use leakybins::process::leaky::{Leaky, Parameters};
 use leakybins::process::{Measure, Process};
 use leakybins::run::Schedule;
-use leakybins::stats::Tally;
+use leakybins::stats::Record;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,11 +24,11 @@ fn ours(n: u64, rounds: u64, warmup: u64) -> f64 {
     let schedule =
         Schedule { rounds: warmup + rounds, burn_in: warmup, every: 1, loads_every: 0, measure: Measure::Post };
     let mut loads = vec![0; n as usize];
-    let mut tally = Tally::default();
+    let mut record = Record::default();
     let mut runner = process.runner();
     let begun = Instant::now();
-    runner.advance(1, 0, &mut loads, 0..schedule.rounds, &schedule, &mut tally);
-    tally.flow.arrived as f64 / begun.elapsed().as_secs_f64() / 1e6
+    runner.advance(1, 0, &mut loads, 0..schedule.rounds, &schedule, &mut record);
+    record.flow.arrived as f64 / begun.elapsed().as_secs_f64() / 1e6
 }
 
 /// Millions of balls a second of the C++ program, or `None` where its build has no such generator.

@@ -10,7 +10,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use leakybins::process::leaky::{Leaky, Parameters};
 use leakybins::process::{Measure, Process};
 use leakybins::run::Schedule;
-use leakybins::stats::Tally;
+use leakybins::stats::Record;
 use std::time::{Duration, Instant};
 
 const CASES: [(u64, u64); 12] = [
@@ -44,10 +44,10 @@ fn rounds(c: &mut Criterion) {
         group.throughput(Throughput::Elements(balls as u64));
         group.bench_function(format!("n {n}, d {d}"), |b| {
             b.iter_custom(|times| {
-                let mut tally = Tally::default();
+                let mut record = Record::default();
                 let begun = Instant::now();
                 for _ in 0..times {
-                    runner.advance(1, 0, &mut loads, next..next + step, &schedule, &mut tally);
+                    runner.advance(1, 0, &mut loads, next..next + step, &schedule, &mut record);
                     next += step;
                 }
                 begun.elapsed()

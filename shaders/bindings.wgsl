@@ -67,9 +67,12 @@ struct Seen {
 @group(0) @binding(2) var<storage, read_write> loads: array<atomic<u32>>;
 @group(0) @binding(3) var<storage, read_write> states: array<State>;
 @group(0) @binding(4) var<storage, read_write> seen: array<Seen>;
-// counts[v]: sampled rounds of max load v; counts[LEVELS + v]: bins of load v; counts[2 LEVELS]: values that were LEVELS
-// or more. Shared by the chunk, cleared before each submission; the host keeps submissions short of 2^32 of each.
+// counts[v]: bins of load v; counts[LEVELS]: values that were LEVELS or more. Shared by the chunk, cleared before each
+// submission; the host keeps submissions short of 2^32 of each.
 @group(0) @binding(5) var<storage, read_write> counts: array<atomic<u32>>;
+// peaks[slot * LEVELS + v]: sampled rounds of the replica in which its max load was v. Kept from submission to
+// submission; the host reads and clears them before 2^32 rounds are sampled.
+@group(0) @binding(6) var<storage, read_write> peaks: array<u32>;
 
 fn draws_at(slot: u32, k: u32) -> Draws {
     let low = run.round_low + k;

@@ -22,9 +22,9 @@ fn count_load(load: u32) {
     if (load < SMALL) {
         atomicAdd(&small_loads[load], 1u);
     } else if (load < LEVELS) {
-        atomicAdd(&counts[LEVELS + load], 1u);
+        atomicAdd(&counts[load], 1u);
     } else {
-        atomicAdd(&counts[2u * LEVELS], 1u);
+        atomicAdd(&counts[LEVELS], 1u);
     }
 }
 
@@ -38,7 +38,7 @@ fn flush_small_loads(thread: u32) {
     for (var i = thread; i < SMALL; i += WG) {
         let count = atomicExchange(&small_loads[i], 0u);
         if (count > 0u) {
-            atomicAdd(&counts[LEVELS + i], count);
+            atomicAdd(&counts[i], count);
         }
     }
 }
@@ -141,6 +141,10 @@ fn record_round(slot: u32, plan: vec2<u32>, served: Served) {
         seen[slot].samples += 1u;
         seen[slot].total_load = add_value(seen[slot].total_load, select(post, pre, PRE));
         seen[slot].empty_bins = add_value(seen[slot].empty_bins, vec2<u32>(served.empty, 0u));
-        atomicAdd(&counts[select(2u * LEVELS, served.highest, served.highest < LEVELS)], 1u);
+        if (served.highest < LEVELS) {
+            peaks[slot * LEVELS + served.highest] += 1u;
+        } else {
+            atomicAdd(&counts[LEVELS], 1u);
+        }
     }
 }

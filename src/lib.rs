@@ -22,14 +22,15 @@
 //! | [`backend`] | where blocks of replicas run: `reference`, `cpu`, `gpu` |
 //! | [`stats`] | tallies: integers that add; estimates and intervals made of them |
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
+//! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
 //! | [`cli`] | the command, its [exit codes](cli::exit) |
-//! | [`number`] | numbers as people write them |
+//! | [`number`], [`grid`] | numbers, and grids of them, as people write them |
 //!
 //! # Example
 //! ```
-//! use leakybins::backend::{Control, Host};
+//! use leakybins::backend::{Backend, Control, Host};
 //! use leakybins::process::{Measure, ProcessSpec, leaky};
 //! use leakybins::run::{Schedule, Spec, run};
 //!
@@ -38,8 +39,10 @@
 //!     seed: 1,
 //!     replicas: 100,
 //!     schedule: Schedule { rounds: 300, burn_in: 100, every: 10, loads_every: 1, measure: Measure::Post },
+//!     stopping: None,
 //! };
-//! let outcome = run(&spec, Box::new(Host::cpu()), &Control::default(), None, &mut |_| ())?;
+//! let mut backend: Box<dyn Backend> = Box::new(Host::cpu());
+//! let outcome = run(&spec, &mut backend, &Control::default(), None, &mut |_| ())?;
 //! assert_eq!(outcome.tally.samples(), 100 * 20);
 //! let mean_load = outcome.tally.load_per_bin.mean().expect("there are samples");
 //! assert!((mean_load - 0.43).abs() < 0.02); // 0.429 in the limit of many bins
@@ -48,6 +51,8 @@
 
 pub mod backend;
 pub mod cli;
+mod float;
+pub mod grid;
 pub mod number;
 pub mod process;
 pub mod profile;
@@ -55,4 +60,5 @@ pub mod report;
 pub mod rng;
 pub mod run;
 pub mod stats;
+pub mod sweep;
 pub mod theory;

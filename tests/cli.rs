@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 use clap::CommandFactory;
-use leakybins::backend::{Control, Host};
+use leakybins::backend::{Backend, Control, Host};
 use leakybins::process::ProcessSpec;
 use leakybins::process::leaky::Parameters;
 use leakybins::run::{Schedule, Spec};
@@ -89,17 +89,25 @@ fn csv_is_one_tidy_table() {
     let mut table = csv::Reader::from_reader(text.as_bytes());
     assert_eq!(
         table.headers().expect("a header"),
-        ["observable", "value", "count", "fraction", "exceedance"].as_slice()
+        ["observable", "value", "count", "fraction", "exceedance", "low", "high", "theory"].as_slice()
     );
-    let rows: Vec<(String, u64, u64, f64, f64)> = table.deserialize().map(|row| row.expect("a row")).collect();
+    type Row = (String, u64, u64, f64, f64, Option<f64>, Option<f64>, Option<f64>);
+    let rows: Vec<Row> = table.deserialize().map(|row| row.expect("a row")).collect();
     let json: Value = serde_json::from_str(&output(&format!("{TINY} --format json"))).expect("valid JSON");
     for observable in ["max_load", "load_per_bin"] {
         let rows: Vec<_> = rows.iter().filter(|row| row.0 == observable).collect();
         let total: u64 = rows.iter().map(|row| row.2).sum();
         assert_eq!(total, if observable == "max_load" { 15 } else { 15 * 8 });
         let mut at_least = total;
-        for &&(_, value, count, fraction, exceedance) in &rows {
-            assert_eq!(json["observables"][observable]["histogram"][value.to_string()], count);
+        for &&(_, value, count, fraction, exceedance, low, high, theory) in &rows {
+            let json = &json["observables"][observable];
+            assert_eq!(json["histogram"].get(value.to_string()).map_or(0, |c| c.as_u64().expect("a count")), count);
+            let level = json["exceedance"].get(value as usize);
+            assert_eq!(
+                (low, high),
+                level.map_or((None, None), |level| (level["low"].as_f64(), level["high"].as_f64()))
+            );
+            assert!(theory.is_some_and(|p| (0.0..=1.0).contains(&p)));
             assert_eq!((fraction, exceedance), (count as f64 / total as f64, at_least as f64 / total as f64));
             at_least -= count;
         }
@@ -120,7 +128,9 @@ fn the_table_says_everything_in_eighty_columns() {
         "stream 1",
         "P(M >= k)",
         "P(L >= k)",
-        "independent evidence is 3 replicas",
+        "95 % interval",
+        "theory",
+        "spread of the 3",
     ] {
         assert!(table.contains(text), "{text} is missing in\n{table}");
     }
@@ -156,19 +166,73 @@ fn a_fresh_seed_is_shown_and_gives_the_result_again() {
 
 #[test]
 fn standard_error_names_the_backend_unless_quiet() {
-    leakybins(TINY)
+    const LONG: &str = "run leaky --n 8 --lambda 0.5 --replicas 16 --rounds 1000 --seed 7 --backend cpu";
+    leakybins(LONG)
         .assert()
         .success()
         .stderr(predicate::str::is_match("^backend: cpu, [0-9]+ threads\n$").expect("valid"));
-    leakybins(&format!("{TINY} --quiet")).assert().success().stderr("");
+    leakybins(&format!("{LONG} --quiet")).assert().success().stderr("");
 }
 
 #[test]
 fn questionable_parameters_are_warned_about() {
-    leakybins("run leaky --lambda 1 --n 8 --replicas 1 --rounds 9 --seed 1 --quiet")
+    let warned = |command: &str, lines, text| {
+        let count = predicate::function(move |text: &str| text.lines().count() == lines);
+        leakybins(&format!("{command} --seed 1 --quiet")).assert().success().stderr(contains(text).and(count));
+    };
+    warned("run leaky --lambda 1 --n 8 --replicas 3 --rounds 9 --burn-in 8", 1, "warning: lambda = 1");
+    warned("run leaky --lambda 0.5 --n 8 --replicas 1 --rounds 99", 1, "warning: one replica");
+    warned("run leaky --lambda 0.99 --d 1 --replicas 16 --rounds 99", 1, "short of 20 autocorrelation times");
+}
+
+#[test]
+fn rules_end_a_run_and_say_so() {
+    const RUN: &str = "run leaky --backend cpu --n 8 --lambda 0.5 --rounds 60 --burn-in 20 --seed 7";
+    let json = |flags: &str| -> Value {
+        serde_json::from_str(&output(&format!("{RUN} --format json {flags}"))).expect("valid JSON")
+    };
+    let stopped = json("--rel-err 0.1 --at 2");
+    assert_eq!((&stopped["ended"], &stopped["stopping"]["at"]), (&"rel-err".into(), &2.into()));
+    assert_eq!(stopped["replicas"], 1 << 20);
+    assert!(stopped["rel_err"].as_f64().is_some_and(|e| e <= 0.1));
+    let done = stopped["replicas_done"].as_u64().expect("a count");
+    let fixed = json(&format!("--replicas {done}"));
+    assert_eq!((&fixed["ended"], fixed.get("stopping")), (&"replicas".into(), None));
+    assert_eq!(fixed["observables"], stopped["observables"]);
+    let table = output(&format!("{RUN} --max-hits 100 --at 2 --max-time 2h"));
+    for text in ["max-hits 100 of M >= 2: ", "max-time 7200 s", "ended by max-hits after"] {
+        assert!(table.contains(text), "{text} is missing in\n{table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    leakybins(&format!("{RUN} --replicas 50 --rel-err 0.01"))
         .assert()
         .success()
-        .stderr(contains("warning: lambda = 1").and(predicate::function(|text: &str| text.lines().count() == 1)));
+        .stderr(contains("the relative error 0.01 was not reached (it is 0.").and(contains("use more --replicas")));
+}
+
+#[test]
+fn intervals_are_as_asked_for() {
+    let json = |flags: &str| -> Value {
+        let run = "run leaky --backend cpu --n 8 --rounds 20 --burn-in 5 --every 3 --seed 7 --format json";
+        let text = output(&format!("{run} {flags}"));
+        serde_json::from_str(&text).expect("valid JSON")
+    };
+    let width = |value: &Value| {
+        let max_load = &value["observables"]["max_load"];
+        let of = |value: &Value| value["high"].as_f64().expect("a limit") - value["low"].as_f64().expect("a limit");
+        (of(max_load), of(&max_load["exceedance"][2]))
+    };
+    let (plain, loose, band) =
+        (json("--replicas 9"), json("--replicas 9 --confidence 0.5"), json("--replicas 9 --band simultaneous"));
+    assert_eq!((&plain["confidence"], &plain["band"]), (&0.95.into(), &"pointwise".into()));
+    assert_eq!((&loose["confidence"], &band["band"]), (&0.5.into(), &"simultaneous".into()));
+    assert!(width(&loose).0 < width(&plain).0 && width(&loose).1 < width(&plain).1);
+    assert!(width(&band).0 == width(&plain).0 && width(&band).1 > width(&plain).1);
+    let single = json("--replicas 1");
+    assert!(
+        single["observables"]["max_load"]["low"].is_null() && single["observables"]["max_load"]["mean"].is_number()
+    );
+    assert_eq!(json("--lambda 1 --replicas 2")["theory"], Value::Null);
 }
 
 #[test]
@@ -199,9 +263,20 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--threads 0", "1..=4096"),
         ("--submit-ms 0", "1..=10000"),
         ("--backend tpu", "possible values: auto, gpu, cpu, reference"),
+        ("--confidence 95", "use e.g. 0.95"),
+        ("--rel-err -1", "use e.g. 0.05"),
+        ("--rel-err nan --at 3", "use e.g. 0.05"),
+        ("--max-hits 5", "add --at K"),
+        ("--max-hits 0 --at 5", "use at least 1"),
+        ("--at 5", "add --rel-err or --max-hits"),
+        ("--at 0 --rel-err 0.1", "at least 1"),
+        ("--max-time 0", "positive number of seconds"),
+        ("--max-time soon", "90s, 10m, 2h 30m"),
         ("--format xml", "possible values: table, json, csv"),
         ("--output -", "name a file, or leave the option out"),
         ("--dump-loads -", "name a file, or leave the option out"),
+        ("--start mean-field --lambda 1", "start = mean-field: lambda = 1 has no stationary law"),
+        ("--start mean-field --d 1 --lambda 1-1e-9", "levels of probability above 2^-64 (mean load"),
         ("--no-such-flag", "unexpected argument"),
         ("--backend cpu --gpu 0", "the CPU was asked for; leave out one or the other"),
         ("--backend reference --allow-software", "the CPU was asked for"),
@@ -282,10 +357,16 @@ fn dumped_loads_are_those_of_a_library_run() {
         .success();
     let schedule = Schedule { rounds: 30, burn_in: 15, every: 10, loads_every: 1, measure: Default::default() };
     let process = ProcessSpec::Leaky(Parameters { n: 1000, d: 1, ..Parameters::default() });
-    let spec = Spec { process, seed: 5, replicas: 7, schedule };
+    let spec = Spec { process, seed: 5, replicas: 7, schedule, stopping: None };
     let mut bytes = Vec::new();
-    leakybins::run::run(&spec, Box::new(Host::reference()), &Control::default(), Some(&mut bytes), &mut |_| {})
-        .expect("a valid run");
+    leakybins::run::run(
+        &spec,
+        &mut (Box::new(Host::reference()) as Box<dyn Backend>),
+        &Control::default(),
+        Some(&mut bytes),
+        &mut |_| {},
+    )
+    .expect("a valid run");
     assert_eq!(bytes.len(), 4 * 7 * 1000);
     assert!(fs::read(&path).expect("the loads") == bytes);
     assert_eq!(files(folder.path()), ["loads"]);

@@ -5,27 +5,27 @@ use leakybins::process::start::Start;
 use leakybins::process::{Measure, Process, Reference, Runner};
 use leakybins::rng::MAX_ROUNDS;
 use leakybins::run::Schedule;
-use leakybins::stats::Tally;
+use leakybins::stats::Record;
 
 /// Runs replica 3 under both runners, `pieces` calls each, and compares after every call.
 fn agree(parameters: &Parameters, schedule: &Schedule, pieces: u64) {
     let process = Leaky::new(parameters).expect("valid parameters");
     let seed = 0x1234_5678_9ABC_DEF0;
     let mut loads = [vec![0; process.bins() as usize], vec![0; process.bins() as usize]];
-    let mut tallies = [Tally::default(), Tally::default()];
+    let mut records = [Record::default(), Record::default()];
     let (mut fast, mut plain) = (process.runner(), Reference(&process));
     let runners: [&mut dyn Runner; 2] = [&mut *fast, &mut plain];
     for loads in &mut loads {
         process.start(seed, 3, loads);
     }
-    for (runner, (loads, tally)) in runners.into_iter().zip(loads.iter_mut().zip(&mut tallies)) {
+    for (runner, (loads, record)) in runners.into_iter().zip(loads.iter_mut().zip(&mut records)) {
         for piece in 0..pieces {
             let rounds = piece * schedule.rounds / pieces..(piece + 1) * schedule.rounds / pieces;
-            runner.advance(seed, 3, loads, rounds, schedule, tally);
+            runner.advance(seed, 3, loads, rounds, schedule, record);
         }
     }
-    let [fast, plain] = tallies;
-    assert_eq!(fast, plain, "tally of {parameters:?}, {schedule:?}");
+    let [fast, plain] = records;
+    assert_eq!(fast, plain, "record of {parameters:?}, {schedule:?}");
     assert_eq!(loads[0], loads[1], "loads of {parameters:?}, {schedule:?}");
 }
 
@@ -88,9 +88,9 @@ fn rounds_beyond_thirty_two_bits() {
     for (first, last) in [((1 << 32) - 3, (1 << 32) + 3), (MAX_ROUNDS - 3, MAX_ROUNDS)] {
         let schedule = schedule(last);
         let run = |runner: &mut dyn Runner| {
-            let (mut loads, mut tally) = (vec![0; 100], Tally::default());
-            runner.advance(9, u32::MAX, &mut loads, first..last, &schedule, &mut tally);
-            (loads, tally)
+            let (mut loads, mut record) = (vec![0; 100], Record::default());
+            runner.advance(9, u32::MAX, &mut loads, first..last, &schedule, &mut record);
+            (loads, record)
         };
         assert_eq!(run(&mut *process.runner()), run(&mut Reference(&process)), "rounds {first} to {last}");
     }

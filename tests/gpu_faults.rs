@@ -28,7 +28,7 @@ fn main() {
 fn spec() -> (Spec, Tuning) {
     let case = Case::new(100, 2, 60, 1);
     let process = ProcessSpec::Leaky(case.parameters);
-    let spec = Spec { process, seed: 5, replicas: 200, schedule: case.schedule };
+    let spec = Spec { process, seed: 5, replicas: 200, schedule: case.schedule, stopping: None };
     (spec, Tuning { most_rounds: Some(12), ..Tuning::default() })
 }
 
@@ -40,7 +40,9 @@ fn outcome(losses: u32, after_submissions: u64) -> Result<(Outcome, Vec<u8>, Vec
     }
     let (mut dump, mut events) = (Vec::new(), Vec::new());
     let control = Control::default();
-    let outcome = run(&spec, Box::new(gpu), &control, Some(&mut dump), &mut |event| events.push(event))?;
+    let outcome = run(&spec, &mut (Box::new(gpu) as Box<dyn Backend>), &control, Some(&mut dump), &mut |event| {
+        events.push(event);
+    })?;
     if control.rounds() != spec.replicas * spec.schedule.rounds {
         return Err(format!("{} rounds are reported", control.rounds()).into());
     }

@@ -10,11 +10,11 @@ use leakybins::backend::{Backend, Control, Host, Job};
 use leakybins::process::{Measure, leaky};
 use leakybins::rng::{Domain, Draws};
 use leakybins::run::Schedule;
-use leakybins::stats::estimate::{Band, LevelTally, Method, Sampling, exceedance, exceedances, mean};
+use leakybins::stats::estimate::{Band, Method, Sampling, exceedance, exceedances, mean};
 use leakybins::stats::interval::{Confidence, Interval, IntervalError};
 use leakybins::stats::special::beta::{self, Tail};
-use leakybins::stats::special::{normal, student};
-use leakybins::stats::{Moments, PowerSums, Tally};
+use leakybins::stats::special::{gamma, normal, student};
+use leakybins::stats::{LevelTally, Moments, PowerSums, Tally};
 use proptest::prelude::*;
 use rayon::prelude::*;
 use serde_json::Value;
@@ -65,6 +65,26 @@ fn beta_tails_are_those_of_high_precision() {
     }
     println!("{rows} rows, worst relative error up to shapes of 1e6: {worst:e}");
     assert_eq!(rows, 102);
+}
+
+#[test]
+fn gamma_tails_are_those_of_high_precision() {
+    let (mut rows, mut worst, mut slowest) = (0, 0f64, Duration::ZERO);
+    for fields in lines(include_str!("kat/gamma.txt")) {
+        let [a, x, exact] = fields.as_slice() else { panic!("three fields a line: {fields:?}") };
+        let (a, x, exact) = (number(a), from_bits(x), number(exact));
+        let begun = Instant::now();
+        let tail = gamma::upper_tail(a, x);
+        if a <= 1e6 {
+            slowest = slowest.max(begun.elapsed());
+        }
+        let error = relative(tail, exact);
+        assert!(error < 2e-13, "Q({a}, {x}) = {tail:e}, off by {error:e}: {fields:?}");
+        worst = worst.max(error);
+        rows += 1;
+    }
+    println!("{rows} rows, worst relative error {worst:e}, slowest up to a = 1e6 {slowest:?}");
+    assert_eq!(rows, 246);
 }
 
 #[test]
@@ -119,6 +139,12 @@ fn outside_their_domain_functions_are_nan() {
     assert!(beta::tail(f64::INFINITY, 1.0, 0.5, Tail::Lower).is_nan());
     assert!(beta::quantile(1.0, 1.0, 0.0, Tail::Lower).is_nan());
     assert!(beta::quantile(1.0, f64::NAN, 0.5, Tail::Lower).is_nan());
+    for (a, x) in [(0.49, 1.0), (1.1e8, 1.0), (f64::NAN, 1.0), (1.0, -1.0), (1.0, f64::NAN)] {
+        assert!(gamma::upper_tail(a, x).is_nan(), "Q({a}, {x})");
+    }
+    assert!(gamma::chi_square_upper_tail(1.0, 0).is_nan());
+    assert_eq!((gamma::upper_tail(0.5, 0.0), gamma::upper_tail(0.5, f64::INFINITY)), (1.0, 0.0));
+    assert_eq!((gamma::upper_tail(1e8, f64::MIN_POSITIVE), gamma::upper_tail(1e8, f64::MAX)), (1.0, 0.0));
     assert!(normal::upper_quantile(1.0).is_nan());
     assert!(student::upper_quantile(0.1, 0).is_nan());
     assert!(student::upper_tail(f64::NAN, 3).is_nan());
@@ -233,17 +259,22 @@ fn choosing_the_rule_of_three_after_the_fact_undercovers() {
 }
 
 #[test]
-fn a_bonferroni_band_shares_the_miss_probability() {
+fn a_simultaneous_band_shares_the_miss_probability_among_all_levels() {
     let each = confidence(0.95).bonferroni(20).expect("levels");
     assert!((each.miss() - 0.0025).abs() < 1e-15 && (each.level() - 0.9975).abs() < 1e-15);
-    let levels = [100, 10, 1, 0].map(|hits| LevelTally { hits, hits_squared: hits, replicas_hit: hits as u64 });
+    let counts = [(0, 1000), (1, 100), (2, 10), (7, 1), (8, 0)];
+    let levels = counts.map(|(k, hits)| (k, LevelTally { hits, hits_squared: hits, replicas_hit: hits as u64 }));
     let sampling = Sampling { replicas: 1000, samples: 1 };
-    let band = exceedances(&levels, sampling, confidence(0.95), Band::Bonferroni).expect("possible counts");
-    for (estimate, hits) in band.iter().zip([100, 10, 1, 0]) {
-        let alone = Interval::clopper_pearson(hits, 1000, confidence(0.95).bonferroni(4).expect("levels"));
+    let band = exceedances(&levels, sampling, confidence(0.95), Band::Simultaneous).expect("possible counts");
+    assert_eq!((band[0].method, band[0].interval.low, band[0].interval.high), (Method::Certain, 1.0, 1.0));
+    for (estimate, (k, hits)) in band.iter().zip(counts).skip(1) {
+        let alone =
+            Interval::clopper_pearson(hits as u64, 1000, confidence(0.95).bonferroni(k * (k + 1)).expect("a level"));
         assert_eq!(Ok(estimate.interval), alone);
         assert_eq!(estimate.method, Method::ClopperPearson);
     }
+    let shares: f64 = (1..100_000u64).map(|k| confidence(0.95).bonferroni(k * (k + 1)).expect("a level").miss()).sum();
+    assert!(shares <= 0.05 && shares > 0.0499, "{shares}");
 }
 
 #[test]
@@ -367,7 +398,8 @@ fn the_autocorrelation_time_is_that_of_a_known_chain() {
 fn unseen_levels_have_bounds_that_fall() {
     let mut levels: Vec<LevelTally> =
         [[100; 8].as_slice(), &[40, 3, 0, 7, 90, 0, 1, 2], &[2, 0, 0, 0, 0, 0, 1, 0], &[0; 8]].map(tallied).to_vec();
-    levels.push(LevelTally { replicas_hit: 0, ..levels[3] });
+    levels.push(levels[3]);
+    let levels: Vec<(u64, LevelTally)> = (1..).zip(levels).collect();
     let sampling = Sampling { replicas: 8, samples: 100 };
     let table = exceedances(&levels, sampling, confidence(0.95), Band::Pointwise).expect("possible counts");
     let methods: Vec<Method> = table.iter().map(|e| e.method).collect();
@@ -375,7 +407,7 @@ fn unseen_levels_have_bounds_that_fall() {
     assert_eq!(methods, [Unseen, KornGraubard, KornGraubard, Unseen, Unseen]);
     assert_eq!((table[3].interval.low, table[3].precision), (0.0, None));
     assert!(table[3].interval.high > 0.0 && table[3].interval.high <= table[2].interval.high);
-    let alone = exceedance(&levels[3], sampling, confidence(0.95)).expect("possible counts");
+    let alone = exceedance(&levels[3].1, sampling, confidence(0.95)).expect("possible counts");
     assert_eq!(Ok(alone.interval), Interval::clopper_pearson(0, 8, confidence(0.95)));
     assert_eq!((table[0].value, table[0].interval.high), (1.0, 1.0));
     assert!(table[0].interval.low < 1.0 && table[0].interval.low >= table[1].interval.low);
@@ -446,29 +478,24 @@ struct Experiment {
 }
 
 impl Experiment {
-    /// The judgement of each run on the tallies of its replicas.
-    fn map<T: Send>(&self, seed: u64, judge: impl Fn(&[Tally]) -> T + Sync) -> Vec<T> {
+    /// The judgement of each run on its tally.
+    fn map<T: Send>(&self, seed: u64, judge: impl Fn(&Tally) -> T + Sync) -> Vec<T> {
         let &Experiment { n, lambda, d, runs, sampling: Sampling { replicas, samples }, burn_in } = self;
         let parameters = leaky::Parameters { n, lambda, d, ..Default::default() };
         let process = leaky::Leaky::new(&parameters).expect("valid parameters");
         let rounds = burn_in + samples;
         let schedule = Schedule { rounds, burn_in, every: 1, loads_every: 0, measure: Measure::Post };
         let job = Job { process: &process, seed, schedule, keep_loads: false };
-        let replica = |r: u64| Host::cpu().run(&job, r..r + 1, &Control::default()).expect("a result").tally;
-        let run = |run: u64| judge(&(run * replicas..(run + 1) * replicas).map(replica).collect::<Vec<_>>());
-        (0..runs).into_par_iter().map(run).collect()
+        let block = |run: u64| run * replicas..(run + 1) * replicas;
+        let tally = |run: u64| Host::cpu().run(&job, block(run), &Control::default()).expect("a result").tally;
+        (0..runs).into_par_iter().map(|run| judge(&tally(run))).collect()
     }
 
     /// In how many runs each level of the max load is covered, and in how many by a plain t interval.
     fn level_coverage(&self, seed: u64, exact: &[f64]) -> Vec<[u64; 2]> {
         let level = confidence(0.95);
-        let outcomes = self.map(seed, |tallies| {
-            let mut levels = vec![LevelTally::default(); exact.len()];
-            for tally in tallies {
-                for (k, level) in levels.iter_mut().enumerate() {
-                    level.add(tally.max_load.iter().filter(|l| l.0 >= k as u64).map(|l| l.1).sum());
-                }
-            }
+        let outcomes = self.map(seed, |tally| {
+            let levels: Vec<_> = (0..exact.len() as u64).map(|k| (k, tally.max_load.at(k))).collect();
             let table = exceedances(&levels, self.sampling, level, Band::Pointwise).expect("possible counts");
             let plain = |tally: &LevelTally, p: f64| {
                 let Sampling { replicas, samples } = self.sampling;
@@ -476,7 +503,7 @@ impl Experiment {
                 Interval::student(totals, level).is_ok_and(|interval| interval.contains(p * samples as f64))
             };
             let rows = exact.iter().zip(table.iter().zip(&levels));
-            rows.map(|(&p, (e, l))| [e.interval.contains(p), plain(l, p)].map(u64::from)).collect::<Vec<_>>()
+            rows.map(|(&p, (e, (_, l)))| [e.interval.contains(p), plain(l, p)].map(u64::from)).collect::<Vec<_>>()
         });
         let mut sums = vec![[0; 2]; exact.len()];
         for outcome in outcomes {
@@ -566,13 +593,9 @@ fn t_intervals_of_the_mean_load_cover() {
         let sampling = Sampling { replicas: 8, samples };
         let experiment = Experiment { n, lambda, d: 1, runs, sampling, burn_in };
         let exact = lambda * lambda * (n as f64 - 1.0) / (2.0 * (1.0 - lambda));
-        let outcomes = experiment.map(51, |tallies| {
-            let (mut all, mut totals) = (Moments::default(), Moments::default());
-            for tally in tallies {
-                all.merge(&tally.total_load);
-                totals.add(u64::try_from(tally.total_load.sum).expect("a small sum"));
-            }
-            let estimate = mean(all.power_sums(), totals.power_sums(), confidence(0.95)).expect("a spread");
+        let outcomes = experiment.map(51, |tally| {
+            let (all, replicas) = (tally.total_load.samples.power_sums(), tally.total_load.replicas);
+            let estimate = mean(all, replicas, confidence(0.95)).expect("a spread");
             (estimate.interval.contains(exact), estimate.precision.expect("a spread").autocorrelation_time)
         });
         let covered = outcomes.iter().filter(|o| o.0).count() as u64;

@@ -156,6 +156,50 @@ fn one_choice_with_poisson_arrivals_has_the_exact_max_load() {
     assert!(compared >= 4, "only {compared} cases were compared");
 }
 
+/// The mean load of `replicas` replicas after `rounds` rounds against `meant`, in balls a bin.
+fn assert_mean_load(parameters: &leaky::Parameters, seed: u64, replicas: u64, rounds: u64, meant: f64) {
+    let totals = last_round(parameters, seed, replicas, rounds, Measure::Post).tally.total_load.samples;
+    let error = (totals.variance().expect("samples") / (replicas - 1) as f64).sqrt();
+    let t = (totals.mean().expect("samples") - meant * parameters.n as f64) / error;
+    let bound = StudentsT::new(0.0, 1.0, (replicas - 1) as f64).expect("valid");
+    let bound = bound.inverse_cdf(1.0 - ALPHA / COMPARISONS / 2.0);
+    println!("d {}, lambda {}, round {rounds}: t {t:+.2}, bound {bound:.2}", parameters.d, parameters.lambda);
+    assert!(t.abs() <= bound, "{parameters:?}, round {rounds}: t {t:+.2} exceeds {bound:.2}");
+}
+
+#[test]
+fn a_mean_field_start_has_the_stationary_law_and_needs_no_burn_in() {
+    use leakybins::process::start::Start;
+    use leakybins::theory::leaky::{When, predict};
+    for (index, (n, lambda, d, arrivals)) in [
+        (3, 0.75, 1, leaky::Arrivals::Fixed),
+        (64, 0.9, 1, leaky::Arrivals::Poisson),
+        (64, 0.99, 1, leaky::Arrivals::Binomial),
+        (100_000, 0.5, 2, leaky::Arrivals::Binomial),
+        (100_000, 0.95, 3, leaky::Arrivals::Binomial),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let parameters = leaky::Parameters { n, lambda, d, arrivals, start: Start::MeanField };
+        let law = predict(&parameters, When::Stationary, Measure::Post).expect("a law").bins;
+        let process = leaky::Leaky::new(&parameters).expect("valid parameters");
+        let (seed, mut loads) = (8000 + index as u64, vec![0; n as usize]);
+        let cells = 1 + (1..).take_while(|&k| law.load_exceedance(k) > 1e-12).count();
+        let mut observed = vec![0; cells];
+        for replica in 0..1_000_000u64.div_ceil(n) {
+            process.start(seed, replica as u32, &mut loads);
+            loads.iter().for_each(|&load| observed[(load as usize).min(cells - 1)] += 1);
+        }
+        let probabilities = differences(&(0..cells as u64).map(|k| law.load_exceedance(k)).collect::<Vec<_>>());
+        assert_law(&format!("mean-field start, d {d}, lambda {lambda}"), &observed, &probabilities);
+        let replicas = if n > 1000 { 24 } else { 20_000 };
+        for rounds in [1, 2, 20] {
+            assert_mean_load(&parameters, seed, replicas, rounds, law.mean_load());
+        }
+    }
+}
+
 /// At n = 10^5 the bias against the mean field is of order 1/n, far below the error of 24 replicas.
 #[test]
 fn loads_at_large_n_follow_the_mean_field() {
@@ -197,8 +241,10 @@ fn measuring_before_the_deletions_sees_the_throughput() {
         let parameters = leaky::Parameters { n, d, lambda, ..Default::default() };
         let pre = last_round(&parameters, 6, 20_000, 300, Measure::Pre).tally;
         let post = last_round(&parameters, 6, 20_000, 300, Measure::Post).tally;
-        let busy = 1.0 - pre.empty_bins.mean().expect("samples") / n as f64;
-        let shift = (pre.total_load.mean().expect("samples") - post.total_load.mean().expect("samples")) / n as f64;
+        let busy = 1.0 - pre.empty_bins.samples.mean().expect("samples") / n as f64;
+        let shift = (pre.total_load.samples.mean().expect("samples")
+            - post.total_load.samples.mean().expect("samples"))
+            / n as f64;
         // Both are the fraction of bins that delete a ball; its standard error is at most that of independent bins
         // times a factor of order 1, for which 2 stands.
         let error = 2.0 * (lambda * (1.0 - lambda) / (20_000.0 * n as f64)).sqrt();

@@ -20,6 +20,7 @@ fn main() {
         ("layouts_and_products", layouts_and_products),
         ("large_sizes", large_sizes),
         ("starts", starts),
+        ("more_levels", more_levels),
         ("overflow_of_the_narrow_form", overflow_of_the_narrow_form),
         ("splits", splits),
         ("long_runs", long_runs),
@@ -99,11 +100,21 @@ fn starts() -> Result<(), Failed> {
     }
     let file = Start::File(file.path().to_owned());
     let wide = Start::OneBin(1_000_000);
-    for start in [Start::Each(3), Start::OneBin(500), Start::Random(777), file, wide] {
+    for start in [Start::Each(3), Start::OneBin(500), Start::Random(777), Start::MeanField, file, wide] {
         for layout in Layout::ALL {
             let case = Case::new(200, 2, 30, 3).start(start.clone()).measure(Measure::Pre);
             everywhere(&case, Tuning { layout: Some(layout), ..Tuning::default() })?;
         }
+    }
+    Ok(())
+}
+
+/// Max loads pass the 256 levels that many replicas begin with: the chunk is computed again with more.
+fn more_levels() -> Result<(), Failed> {
+    for layout in Layout::ALL {
+        let mut case = Case::new(2, 1, 30, 16_384).start(Start::Each(245)).lambda(1.0).measure(Measure::Pre);
+        case.schedule.every = 1;
+        everywhere(&case, Tuning { layout: Some(layout), ..Tuning::default() })?;
     }
     Ok(())
 }
@@ -133,8 +144,9 @@ fn splits() -> Result<(), Failed> {
     let mut case = Case::new(100, 2, 50, 9);
     let whole = reference(&case);
     for layout in Layout::ALL {
-        for most_rounds in [1, 7, 50] {
-            let tuning = Tuning { layout: Some(layout), most_rounds: Some(most_rounds), ..Tuning::default() };
+        for (most_rounds, most_counted) in [(1, None), (7, None), (50, None), (1, Some(1)), (7, Some(20))] {
+            let most_rounds = Some(most_rounds);
+            let tuning = Tuning { layout: Some(layout), most_rounds, most_counted, ..Tuning::default() };
             compare(&case, &case.run(&mut gpu(tuning)), &whole)?;
         }
     }
@@ -208,7 +220,7 @@ type Mutate = fn(&str) -> String;
 fn planted_errors_are_found() -> Result<(), Failed> {
     let case = Case::new(1000, 2, 25, 3);
     let expected = reference(&case);
-    let mutants: [(&str, Mutate); 3] = [
+    let mutants: [(&str, Mutate); 4] = [
         ("the last of equal loads wins", |s| replace(s, "if (load < least)", "if (load <= least)")),
         ("the Philox multipliers are swapped", |s| {
             let (a, b) = ("multiply(PHILOX_M0, c.x)", "multiply(PHILOX_M1, c.z)");
@@ -217,6 +229,9 @@ fn planted_errors_are_found() -> Result<(), Failed> {
         // What a missing barrier does: the joins of the running round show through.
         ("the choice sees the joins of its own round", |s| {
             replace(s, "return cell(bin) & 0xffffu;", "return (cell(bin) & 0xffffu) + (cell(bin) >> 16u);")
+        }),
+        ("max loads are counted for the wrong replica", |s| {
+            replace(s, "peaks[slot * LEVELS + served", "peaks[(slot / 2u) * LEVELS + served")
         }),
     ];
     for (name, mutate) in mutants {

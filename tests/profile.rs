@@ -354,8 +354,8 @@ fn tallies_are_those_of_the_profiles() {
         let loads = seen.iter().flat_map(|p| p.levels()).flat_map(|l| std::iter::repeat_n(l.load, l.bins as usize));
         assert_eq!(tally.load_per_bin.iter().collect::<BTreeMap<_, _>>(), counts(loads));
         assert_eq!(tally.max_load.iter().collect::<BTreeMap<_, _>>(), counts(seen.iter().map(Profile::max_load)));
-        assert_eq!(tally.total_load.sum, seen.iter().map(Profile::balls).sum::<u128>());
-        assert_eq!(tally.empty_bins.sum, seen.iter().map(|p| u128::from(p.empty_bins())).sum::<u128>());
+        assert_eq!(tally.total_load.samples.sum, seen.iter().map(Profile::balls).sum::<u128>());
+        assert_eq!(tally.empty_bins.samples.sum, seen.iter().map(|p| u128::from(p.empty_bins())).sum::<u128>());
         assert!(tally.conserves_balls() && tally.replicas == 40 && tally.samples() == 40);
         // A bin this full is hit by a ball in 500^2 with two choices: it drains by one a round.
         let drained = 1_000_000 - 9 + [1, 0][index];

@@ -390,7 +390,7 @@ fn the_first_round_is_exact() {
 #[test]
 fn one_choice_agrees_with_the_whole_chain() {
     for arrivals in [Arrivals::Binomial, Arrivals::Poisson, Arrivals::Fixed] {
-        for start in [Start::Empty, Start::Each(3), Start::OneBin(6), Start::Random(5)] {
+        for start in [Start::Empty, Start::Each(3), Start::OneBin(6), Start::Random(5), Start::MeanField] {
             let parameters = Parameters { start, ..parameters(3, 0.6, 1, arrivals) };
             let chain = SmallChain::new(&parameters, 24).expect("a small chain");
             for (law, round) in chain.at_rounds(&[0, 1, 4, 9]).iter().zip([0, 1, 4, 9]) {
@@ -405,6 +405,23 @@ fn one_choice_agrees_with_the_whole_chain() {
                     let far = (prediction.bins.max_exceedance(k as u64) - exceedance).abs();
                     assert!(far < 1e-12 + law.lost, "{what}, k {k}: differs by {far:e}, lost {:e}", law.lost);
                 }
+            }
+        }
+    }
+}
+
+/// A mean-field start is the stationary state: one choice stays in it, and so does the limit of many bins.
+#[test]
+fn a_mean_field_start_stays_where_it_is() {
+    for (n, lambda, d) in [(50, 0.5, 1), (1000, 0.9, 1), (1000, 0.75, 2), (1 << 20, 0.95, 3)] {
+        let parameters = Parameters { start: Start::MeanField, ..parameters(n, lambda, d, Arrivals::Binomial) };
+        let still = stationary(&parameters).bins;
+        for round in [0, 1, 50] {
+            let bins = predict(&parameters, When::Round(round), Measure::Post).expect("a prediction").bins;
+            assert_relative("mean load", bins.mean_load(), still.mean_load(), 1e-11);
+            // The start ends where exceedances are below 2^-64.
+            for k in (1..1000).take_while(|&k| still.load_exceedance(k) > 1e-9) {
+                assert_relative("exceedance", bins.load_exceedance(k), still.load_exceedance(k), 1e-9);
             }
         }
     }

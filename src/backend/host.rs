@@ -2,7 +2,7 @@
 
 use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation, memory};
 use crate::process::{Reference, Runner};
-use crate::stats::Tally;
+use crate::stats::{Record, Tally};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -54,19 +54,20 @@ impl<'a> Worker<'a> {
         let step = (WORK_PER_STEP / job.process.round_work()).clamp(1.0, WORK_PER_STEP) as u64;
         let total = |loads: &[u32]| loads.iter().map(|&l| u128::from(l)).sum::<u128>();
         job.process.start(job.seed, replica as u32, loads);
-        let mut tally = Tally { replicas: 1, initial_balls: total(loads), ..Tally::default() };
+        self.tally.initial_balls += total(loads);
+        let mut record = Record::default();
         let mut round = 0;
         while round < job.schedule.rounds {
             if control.is_cancelled() {
                 return Err(BackendError::Cancelled);
             }
             let end = (round + step).min(job.schedule.rounds);
-            self.runner.advance(job.seed, replica as u32, loads, round..end, &job.schedule, &mut tally);
+            self.runner.advance(job.seed, replica as u32, loads, round..end, &job.schedule, &mut record);
             control.advance(end - round);
             round = end;
         }
-        tally.final_balls = total(loads);
-        self.tally.merge(&tally);
+        self.tally.final_balls += total(loads);
+        self.tally.add(&record);
         Ok(self)
     }
 }

@@ -1,4 +1,5 @@
-//! Where blocks of replicas are computed. Every backend gives the same bits.
+//! Where blocks of replicas are computed. Every backend gives the same bits, but the one on profiles, which gives
+//! another sample of the same law.
 
 pub mod gpu;
 mod host;
@@ -7,7 +8,7 @@ mod profile;
 mod select;
 
 pub use host::Host;
-pub use profile::ProfileJob;
+pub use profile::{ProfileJob, Profiles};
 pub use select::{Choice, Options, open};
 
 use crate::process::leaky::{Arrivals, Leaky, Parameters};

@@ -1,20 +1,42 @@
 //! Runs on profiles: threads over replicas, each replica one profile.
 //!
-//! It is no [`Backend`](super::Backend): those give the same bits for the same process bin by bin, this one gives the
-//! same law for as many as [`MAX_BINS`](crate::profile::MAX_BINS) bins, and it has no loads to give back.
+//! The law is that of the other backends, the bits are not. As a [`Backend`], [`Profiles`] takes what they take; a
+//! [`ProfileJob`] has room for [`MAX_BINS`](crate::profile::MAX_BINS) bins.
 
-use super::{BackendError, Control, check_conservation};
+use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation};
 use crate::process::Measure;
 use crate::profile::{Profile, ProfileChain, Thrower};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 use crate::run::Schedule;
-use crate::stats::{Flow, Tally};
+use crate::stats::{Flow, Record, Tally};
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rounds between two looks at the control: some milliseconds of work.
 const ROUNDS_PER_STEP: u64 = 64;
+
+/// The backend on profiles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Profiles;
+
+impl Backend for Profiles {
+    fn name(&self) -> &'static str {
+        "profile"
+    }
+
+    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        if job.keep_loads {
+            let why = "a profile has no loads of single bins; use another backend for them";
+            return Err(BackendError::Unsupported(why.to_owned()));
+        }
+        let process = job.process.profile().ok_or_else(|| {
+            BackendError::Unsupported("this process has no form on profiles; use --backend cpu".to_owned())
+        })?;
+        let job = ProfileJob { process, seed: job.seed, replicas: block.end - block.start, schedule: job.schedule };
+        Ok(BlockResult { tally: job.run(block, control)?, loads: Vec::new() })
+    }
+}
 
 /// What is run on profiles.
 #[derive(Clone, Copy, Debug)]
@@ -61,10 +83,10 @@ impl ProfileJob<'_> {
         Ok(tally)
     }
 
-    /// Largest total load whose square fits the sum of the squares of all samples.
+    /// Largest total load for which the squares of the replicas' sums fit their sum.
     fn most_balls(&self) -> u64 {
-        let samples = self.schedule.samples_per_replica().saturating_mul(self.replicas);
-        (u128::MAX / u128::from(samples.max(1))).isqrt().min(u128::from(u64::MAX)) as u64
+        let most = (u128::MAX / u128::from(self.replicas)).isqrt() / u128::from(self.schedule.samples_per_replica());
+        most.min(u128::from(u64::MAX)) as u64
     }
 }
 
@@ -84,10 +106,11 @@ impl Worker {
     /// Runs all rounds of `replica`.
     fn replica(mut self, job: &ProfileJob<'_>, replica: u64, control: &Control) -> Result<Self, BackendError> {
         let draws = |round| Draws::new(job.seed, replica as u32, round);
-        let Self { stream, thrower, .. } = &mut self;
+        let (stream, thrower) = (&mut self.stream, &mut self.thrower);
         stream.restart(&draws(0), Domain::Start);
         let mut profile = job.process.start(stream, thrower);
-        let mut tally = Tally { replicas: 1, initial_balls: profile.balls(), ..Tally::default() };
+        self.tally.initial_balls += profile.balls();
+        let mut record = Record::default();
         let most_balls = job.most_balls();
         for round in 0..job.schedule.rounds {
             if round % ROUNDS_PER_STEP == 0 {
@@ -99,27 +122,27 @@ impl Worker {
             stream.restart(&draws(round), Domain::Profile);
             let arrived = job.process.arrive(stream, thrower, &mut profile);
             if job.schedule.measure == Measure::Pre {
-                sample(job, round, &profile, most_balls, &mut tally)?;
+                sample(job, round, &profile, most_balls, &mut record)?;
             }
             let departed = job.process.depart(stream, &mut profile);
             if job.schedule.measure == Measure::Post {
-                sample(job, round, &profile, most_balls, &mut tally)?;
+                sample(job, round, &profile, most_balls, &mut record)?;
             }
-            tally.flow.add(Flow { arrived, departed });
+            record.flow.add(Flow { arrived, departed });
         }
-        tally.final_balls = profile.balls();
-        self.tally.merge(&tally);
+        self.tally.final_balls += profile.balls();
+        self.tally.add(&record);
         Ok(self)
     }
 }
 
-/// Adds `profile` to `tally` where the round is sampled.
+/// Adds `profile` to `record` where the round is sampled.
 fn sample(
     job: &ProfileJob<'_>,
     round: u64,
     profile: &Profile,
     most_balls: u64,
-    tally: &mut Tally,
+    record: &mut Record,
 ) -> Result<(), BackendError> {
     if !job.schedule.samples(round) {
         return Ok(());
@@ -128,13 +151,13 @@ fn sample(
     if balls > u128::from(most_balls) {
         return Err(BackendError::Unsupported(format!(
             "a total load of {balls} balls is too large for the exact sum of the squares of so many samples; sample \
-             less often, or use fewer bins"
+             less often, or use fewer replicas or bins"
         )));
     }
-    tally.sample(profile.max_load(), balls as u64, profile.empty_bins());
+    record.sample(profile.max_load(), balls as u64, profile.empty_bins());
     if job.schedule.samples_loads(round) {
         for level in profile.levels() {
-            tally.load_per_bin.add(level.load, level.bins);
+            record.load_per_bin.add(level.load, level.bins);
         }
     }
     Ok(())

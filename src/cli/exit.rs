@@ -13,6 +13,7 @@
 use crate::backend::BackendError;
 use crate::process::ParameterError;
 use crate::run::{RunError, SpecError};
+use crate::stats::interval::IntervalError;
 use crate::theory::TheoryError;
 use std::process::ExitCode;
 
@@ -75,7 +76,12 @@ fn classify(error: &anyhow::Error) -> Exit {
     if let Some(error) = error.downcast_ref::<BackendError>() {
         return of_backend(error);
     }
-    if error.is::<Refused>() || error.is::<SpecError>() || error.is::<ParameterError>() || error.is::<TheoryError>() {
+    if error.is::<Refused>()
+        || error.is::<IntervalError>()
+        || error.is::<SpecError>()
+        || error.is::<ParameterError>()
+        || error.is::<TheoryError>()
+    {
         return Exit::Usage;
     }
     Exit::Failure

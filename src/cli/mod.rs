@@ -3,12 +3,15 @@
 //! Standard output carries results and nothing else; all that is said to a person goes to standard error.
 
 mod atomic;
+mod device;
 mod devices;
 mod doctor;
 pub mod exit;
+mod output;
 mod progress;
 mod run;
 mod signals;
+mod sweep;
 mod theory;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +30,8 @@ pub struct Cli {
 enum Command {
     /// Simulate a process and report what was seen
     Run(Box<run::RunArgs>),
+    /// Simulate a process at every point of a grid of parameters, with fits
+    Sweep(Box<sweep::SweepArgs>),
     /// Say what is known without simulation: exact and mean-field laws
     Theory(theory::TheoryArgs),
     /// List the adapters of this machine
@@ -57,6 +62,7 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<Exit> {
         match self.command {
             Command::Run(arguments) => run::run(*arguments),
+            Command::Sweep(arguments) => sweep::run(*arguments),
             Command::Theory(arguments) => theory::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),

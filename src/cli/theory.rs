@@ -4,8 +4,8 @@ use super::exit::Exit;
 use super::{pretty, print};
 use crate::number::count;
 use crate::process::{Measure, leaky};
-use crate::report::{Format, probability, significant, wrapped};
-use crate::theory::leaky::{Basis, Prediction, When, predict};
+use crate::report::{Format, reached, significant, wrapped};
+use crate::theory::leaky::{Prediction, When, predict};
 use crate::theory::report::{Document, Level};
 use std::fmt::{self, Write};
 
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &TheoryArgs) -> anyhow::Result<Exit> {
 /// A row a level: `k`, `load_exceedance`, `max_exceedance`.
 fn csv(document: &Document<'_>) -> anyhow::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
-    for level in &document.levels {
+    for level in &document.laws.levels {
         table.serialize(level)?;
     }
     Ok(table.into_inner()?)
@@ -94,22 +94,22 @@ fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> 
     writeln!(out, "{:<12}{}", "parameters", wrapped(parameters.iter().map(String::as_str), ", ", 12))?;
     writeln!(out, "{:<12}{state}, {measure}", "state")?;
     for (name, basis) in [("load", prediction.load_basis), ("max load", prediction.max_basis)] {
-        writeln!(out, "{name:<12}{}", wrapped(meaning(basis).split(' '), " ", 12))?;
+        writeln!(out, "{name:<12}{}", wrapped(basis.meaning().split(' '), " ", 12))?;
     }
 
     writeln!(out)?;
     let mut line = |name: &str, value: f64, unit: &str| writeln!(out, "{name:<28}{:>14}  {unit}", significant(value));
-    line("mean load", document.load.mean, "balls a bin")?;
-    line("variance of the load", document.load.variance, "")?;
-    line("empty fraction", document.load.empty_fraction, "")?;
-    if let Some(rate) = document.load.decay_rate {
+    line("mean load", document.laws.load.mean, "balls a bin")?;
+    line("variance of the load", document.laws.load.variance, "")?;
+    line("empty fraction", document.laws.load.empty_fraction, "")?;
+    if let Some(rate) = document.laws.load.decay_rate {
         line("decay rate", rate, "a ball: P(L >= k) ~ C exp(-rate k)")?;
     }
-    line("mean max load", document.max_load.mean, "balls")?;
-    for (q, load) in &document.max_load.quantiles {
+    line("mean max load", document.laws.max_load.mean, "balls")?;
+    for (q, load) in &document.laws.max_load.quantiles {
         line(&format!("  {q} quantile"), *load as f64, "balls")?;
     }
-    if let Some(bounds) = &document.bounds {
+    if let Some(bounds) = &document.laws.bounds {
         line("ln(n/(1-lambda))", bounds.two_choices, "shape of the paper's bound, d >= 2")?;
         line("ln(n/(1-lambda))/(1-lambda)", bounds.one_choice, "shape of the paper's bound, d = 1")?;
     }
@@ -123,20 +123,7 @@ fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> 
     writeln!(out, "\nload L of a bin and max load M, in balls")?;
     writeln!(out, "  {:>width$}  {:>9}  {:>9}", "k", "P(L >= k)", "P(M >= k)")?;
     for Level { k, load_exceedance, max_exceedance } in levels {
-        writeln!(out, "  {k:>width$}  {:>9}  {:>9}", cell(*load_exceedance), cell(*max_exceedance))?;
+        writeln!(out, "  {k:>width$}  {:>9}  {:>9}", reached(*load_exceedance), reached(*max_exceedance))?;
     }
     Ok(())
-}
-
-/// A probability in nine columns; one that is 0 is exactly so, or far below what is computed.
-fn cell(p: f64) -> String {
-    if p == 0.0 { "0".to_owned() } else { probability(p) }
-}
-
-fn meaning(basis: Basis) -> &'static str {
-    match basis {
-        Basis::Exact => "exact for these parameters",
-        Basis::MeanField => "mean field: the limit of many bins, off by order 1/n",
-        Basis::IndependentBins => "approximate: n independent bins, each with the law of the load",
-    }
 }

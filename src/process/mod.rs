@@ -5,11 +5,12 @@
 pub mod leaky;
 pub mod start;
 
+use crate::profile::ProfileChain;
 use crate::rng::Draws;
 use crate::rng::bounded::Packing;
 use crate::rng::thresholds::Thresholds;
 use crate::run::Schedule;
-use crate::stats::{Flow, Histogram, Tally};
+use crate::stats::{Flow, Histogram, Record};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
@@ -80,6 +81,9 @@ pub trait Process: fmt::Debug + Send + Sync {
 
     /// What the GPU needs to know.
     fn kernel(&self) -> Kernel<'_>;
+
+    /// The process as a chain on profiles, where its bins are exchangeable.
+    fn profile(&self) -> Option<&dyn ProfileChain>;
 }
 
 /// A process on the GPU.
@@ -97,7 +101,7 @@ pub struct Kernel<'a> {
 
 /// Runs many rounds of one replica at a time; owns whatever scratch memory that takes.
 pub trait Runner: Send {
-    /// Advances `loads` through `rounds` (counted from 0), adding flow and sampled rounds to `tally`.
+    /// Advances `loads` through `rounds` (counted from 0), adding flow and sampled rounds to `record`.
     fn advance(
         &mut self,
         seed: u64,
@@ -105,7 +109,7 @@ pub trait Runner: Send {
         loads: &mut [u32],
         rounds: Range<u64>,
         schedule: &Schedule,
-        tally: &mut Tally,
+        record: &mut Record,
     );
 }
 
@@ -121,21 +125,21 @@ impl Runner for Reference<'_> {
         loads: &mut [u32],
         rounds: Range<u64>,
         schedule: &Schedule,
-        tally: &mut Tally,
+        record: &mut Record,
     ) {
         for round in rounds {
             let draws = Draws::new(seed, replica, round);
             if !schedule.samples(round) {
-                tally.flow.add(self.0.round(&draws, loads, None));
+                record.flow.add(self.0.round(&draws, loads, None));
                 continue;
             }
-            let histogram = schedule.samples_loads(round).then_some(&mut tally.load_per_bin);
+            let histogram = schedule.samples_loads(round).then_some(&mut record.load_per_bin);
             let mut seen =
                 Observation { measure: schedule.measure, max_load: 0, total_load: 0, empty_bins: 0, loads: histogram };
             let flow = self.0.round(&draws, loads, Some(&mut seen));
             let (max_load, total_load, empty_bins) = (seen.max_load, seen.total_load, seen.empty_bins);
-            tally.flow.add(flow);
-            tally.sample(max_load, total_load, empty_bins);
+            record.flow.add(flow);
+            record.sample(max_load, total_load, empty_bins);
         }
     }
 }
@@ -202,5 +206,31 @@ impl ProcessSpec {
         match self {
             ProcessSpec::Leaky(parameters) => parameters.warnings(),
         }
+    }
+}
+
+/// Every process with grids of its parameters.
+#[derive(Clone, Debug, clap::Subcommand)]
+#[non_exhaustive]
+pub enum ProcessGrid {
+    /// Leaky bins over grids of n, lambda and d
+    Leaky(leaky::Grid),
+}
+
+impl ProcessGrid {
+    /// The points of the grid; the last grid varies fastest.
+    ///
+    /// # Errors
+    /// Says so where there are more than `most`.
+    pub fn points(&self, most: u64) -> Result<Vec<ProcessSpec>, String> {
+        let (points, sizes) = match self {
+            ProcessGrid::Leaky(grid) => (grid.points().map(ProcessSpec::Leaky), grid.sizes()),
+        };
+        let number = sizes.iter().fold(1u64, |product, &size| product.saturating_mul(size as u64));
+        if number > most {
+            let sizes = sizes.map(|size| size.to_string()).join(" x ");
+            return Err(format!("the grid has {sizes} = {number} points; use a smaller one, or --max-points {number}"));
+        }
+        Ok(points.collect())
     }
 }

@@ -6,6 +6,7 @@ use crate::profile::{Balls, Level, Profile, Thrower};
 use crate::rng::bounded::Packing;
 use crate::rng::samplers::binomial;
 use crate::rng::stream::Stream;
+use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -28,11 +29,14 @@ pub enum Start {
     OneBin(u32),
     /// This many balls are thrown into uniformly random bins, in each replica afresh.
     Random(u32),
+    /// Each bin draws its load independently from the stationary law of one bin, in each replica afresh: exact or in the
+    /// limit of many bins, whichever [`theory`](crate::theory::leaky) has.
+    MeanField,
     /// One load a bin, read from a text file of integers separated by white space or commas.
     File(PathBuf),
 }
 
-const FORMS: &str = "use empty, each:H, one-bin:H, random:H (H at most 2^31) or file:PATH";
+const FORMS: &str = "use empty, each:H, one-bin:H, random:H (H at most 2^31), mean-field or file:PATH";
 
 impl FromStr for Start {
     type Err = String;
@@ -45,6 +49,7 @@ impl FromStr for Start {
         };
         match text.split_once(':') {
             None if text == "empty" => Ok(Start::Empty),
+            None if text == "mean-field" => Ok(Start::MeanField),
             Some(("each", h)) => Ok(Start::Each(balls(h)?)),
             Some(("one-bin", h)) => Ok(Start::OneBin(balls(h)?)),
             Some(("random", h)) => Ok(Start::Random(balls(h)?)),
@@ -61,6 +66,7 @@ impl fmt::Display for Start {
             Start::Each(h) => write!(f, "each:{h}"),
             Start::OneBin(h) => write!(f, "one-bin:{h}"),
             Start::Random(h) => write!(f, "random:{h}"),
+            Start::MeanField => f.write_str("mean-field"),
             Start::File(path) => write!(f, "file:{}", path.display()),
         }
     }
@@ -85,18 +91,25 @@ pub(crate) enum Initial {
     Same(u32),
     OneBin(u32),
     Random(u32),
+    Independent(Thresholds),
     Loads(Vec<u32>),
 }
 
 impl Start {
-    /// Checks the state against `bins`, reading the file if there is one.
-    pub(crate) fn resolve(&self, bins: u32) -> Result<Initial, ParameterError> {
+    /// Checks the state against `bins`, reading the file if there is one. `stationary` makes the law of one bin, if it is
+    /// needed.
+    pub(crate) fn resolve(
+        &self,
+        bins: u64,
+        stationary: impl FnOnce() -> Result<Thresholds, ParameterError>,
+    ) -> Result<Initial, ParameterError> {
         let fail = |reason: String, remedy| ParameterError::Start { start: self.to_string(), reason, remedy };
         Ok(match self {
             Start::Empty => Initial::Same(0),
             Start::Each(h) => Initial::Same(*h),
             Start::OneBin(h) => Initial::OneBin(*h),
             Start::Random(h) => Initial::Random(*h),
+            Start::MeanField => Initial::Independent(stationary()?),
             Start::File(path) => {
                 let remedy = "give the path of a readable text file";
                 let unreadable = |e: std::io::Error| fail(format!("cannot be read ({e})"), remedy);
@@ -113,7 +126,7 @@ impl Start {
                     .map_err(|word| {
                         fail(format!("'{word}' is not a load"), "write integers from 0 to 2^31, one for each bin")
                     })?;
-                if loads.len() != bins as usize {
+                if loads.len() as u64 != bins {
                     let reason = format!("holds {} loads for {bins} bins", loads.len());
                     return Err(fail(reason, "write exactly one load for each bin, or change --n"));
                 }
@@ -123,64 +136,28 @@ impl Start {
     }
 }
 
-/// A validated initial profile, ready to be drawn.
-#[derive(Clone, Debug)]
-pub(crate) enum ProfileStart {
-    Fixed(Profile),
-    Random(u32),
-}
-
-impl Start {
-    /// The profile form of the state for `n` bins, which reads the file if there is one.
-    pub(crate) fn profile(&self, n: u64) -> Result<ProfileStart, ParameterError> {
-        /// Most balls of a profile, so that no number of rounds carries them past 64 bits.
-        const MAX_BALLS: u128 = 1 << 62;
-        let refuse =
-            |reason: &str, remedy| ParameterError::Start { start: self.to_string(), reason: reason.into(), remedy };
-        let level = |load: u32, bins| Level { load: load.into(), bins };
-        let profile = match *self {
-            Start::Empty => Profile::new([level(0, n)]),
-            Start::Each(h) => Profile::new([level(h, n)]),
-            Start::OneBin(h) => Profile::new([level(h, 1), level(0, n - 1)]),
-            Start::Random(h) => return Ok(ProfileStart::Random(h)),
-            Start::File(_) => {
-                let too_many = |_| refuse("cannot hold the loads of so many bins", "use fewer than 2^32 bins");
-                match self.resolve(u32::try_from(n).map_err(too_many)?)? {
-                    Initial::Loads(loads) => Profile::new(loads.into_iter().map(|load| level(load, 1))),
-                    other => unreachable!("a file gives loads, not {other:?}"),
-                }
-            }
-        };
-        if profile.balls() > MAX_BALLS {
-            return Err(refuse("the bins hold more than 2^62 balls in all", "use fewer bins or a smaller load"));
-        }
-        Ok(ProfileStart::Fixed(profile))
-    }
-}
-
-impl ProfileStart {
-    /// The initial profile of `n` bins.
-    pub(crate) fn draw(&self, n: u64, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
-        let balls = match self {
-            ProfileStart::Fixed(profile) => return profile.clone(),
-            ProfileStart::Random(balls) => u64::from(*balls),
-        };
-        // About balls / n loads occur, or n: the fewer are drawn, at most 2^16 in either case.
-        if balls / n < n {
-            let mut profile = Profile::new([Level { load: 0, bins: n }]);
-            thrower.throw(stream, &mut profile, Balls::Exactly(balls), |_, _| 1.0);
-            return profile;
-        }
-        let mut left = balls;
-        Profile::new((0..n).rev().map(|bins_after| {
-            let load = binomial(stream, left, 1.0 / bins_after as f64);
-            left -= load;
-            Level { load, bins: 1 }
-        }))
-    }
-}
-
 impl Initial {
+    /// Draws the initial profile of `n` bins, which has the law of what [`Initial::write`] writes.
+    pub(crate) fn profile(&self, n: u64, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
+        let level = |load: u32, bins| Level { load: load.into(), bins };
+        match self {
+            Initial::Same(h) => Profile::new([level(*h, n)]),
+            Initial::OneBin(h) => Profile::new([level(*h, 1), level(0, n - 1)]),
+            Initial::Random(balls) => random_profile(u64::from(*balls), n, stream, thrower),
+            Initial::Independent(law) => {
+                let mut left = n;
+                let mut below = 0;
+                let ends = law.as_slice().iter().map(|&end| u128::from(end)).chain([1 << 64]);
+                Profile::new((law.first()..).zip(ends).map(|(load, end)| {
+                    let bins = binomial(stream, left, (end - below) as f64 / ((1 << 64) - end) as f64);
+                    (left, below) = (left - bins, end);
+                    level(load, bins)
+                }))
+            }
+            Initial::Loads(loads) => Profile::new(loads.iter().map(|&load| level(load, 1))),
+        }
+    }
+
     /// Writes the initial loads of `replica`.
     pub(crate) fn write(&self, seed: u64, replica: u32, loads: &mut [u32]) {
         match self {
@@ -197,9 +174,31 @@ impl Initial {
                     packing.indices(&draws, Domain::Start, ball, |bin| loads[bin as usize] += 1);
                 }
             }
+            Initial::Independent(law) => {
+                let draws = Draws::new(seed, replica, 0);
+                for (bin, load) in (0..).zip(loads) {
+                    *load = law.draw(draws.uniform(Domain::Start, bin));
+                }
+            }
             Initial::Loads(given) => loads.copy_from_slice(given),
         }
     }
+}
+
+/// `balls` balls thrown into `n` bins. About balls / n loads occur, or n: the fewer are drawn, at most 2^16 in either
+/// case.
+fn random_profile(balls: u64, n: u64, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
+    if balls / n < n {
+        let mut profile = Profile::new([Level { load: 0, bins: n }]);
+        thrower.throw(stream, &mut profile, Balls::Exactly(balls), |_, _| 1.0);
+        return profile;
+    }
+    let mut left = balls;
+    Profile::new((0..n).rev().map(|bins_after| {
+        let load = binomial(stream, left, 1.0 / bins_after as f64);
+        left -= load;
+        Level { load, bins: 1 }
+    }))
 }
 
 #[cfg(test)]
@@ -208,18 +207,19 @@ mod tests {
 
     #[test]
     fn forms_round_trip() {
-        for text in ["empty", "each:3", "one-bin:1000000", "random:7", "file:a/b.txt"] {
+        for text in ["empty", "each:3", "one-bin:1000000", "random:7", "mean-field", "file:a/b.txt"] {
             assert_eq!(text.parse::<Start>().expect("a valid form").to_string(), text);
         }
         assert_eq!("one-bin:1e6".parse(), Ok(Start::OneBin(1_000_000)));
-        for text in ["", "each", "each:", "each:-1", "each:2^32", "full", "file:"] {
+        for text in ["", "each", "each:", "each:-1", "each:2^32", "full", "file:", "mean-field:1"] {
             assert!(text.parse::<Start>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn random_start_places_every_ball_and_differs_between_replicas() {
-        let initial = Start::Random(1000).resolve(64).expect("valid");
+        let unused = || unreachable!("only a mean-field start asks for the law");
+        let initial = Start::Random(1000).resolve(64, unused).expect("valid");
         let (mut a, mut b) = ([9; 64], [9; 64]);
         initial.write(1, 0, &mut a);
         initial.write(1, 1, &mut b);

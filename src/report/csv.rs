@@ -1,4 +1,4 @@
-//! CSV: the histograms as one tidy table, a row a level seen.
+//! CSV: the levels as one tidy table, a row a level seen.
 //!
 //! | column | meaning |
 //! |---|---|
@@ -7,11 +7,13 @@
 //! | `count` | how often it was seen, exact |
 //! | `fraction` | `count` over all values of the observable |
 //! | `exceedance` | fraction of the values that are at least `value` |
+//! | `low`, `high` | limits of its interval; `max_load` only, empty where one replica shows no error |
+//! | `theory` | predicted stationary exceedance; empty where there is none |
 //!
-//! Levels ascend; levels never seen have no row. The specification is not part of it: keep the command, or use
-//! [JSON](super::json).
+//! Levels ascend; levels never seen have no row, but for the first one above all max loads: its `count` is 0 and `high`
+//! bounds it. The specification is not part of it: keep the command, or use [JSON](super::json).
 
-use super::{Report, levels};
+use super::Report;
 use std::io;
 
 /// Writes the table.
@@ -19,15 +21,38 @@ use std::io;
 /// # Errors
 /// Those of the CSV writer, which has none in memory.
 pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
-    let tally = &report.outcome.tally;
+    let Report { estimates, theory, outcome, .. } = report;
     let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(["observable", "value", "count", "fraction", "exceedance"])?;
-    for (observable, histogram) in [("max_load", &tally.max_load), ("load_per_bin", &tally.load_per_bin)] {
-        let total = histogram.total() as f64;
-        for level in levels(histogram) {
-            let (fraction, exceedance) = (level.count as f64 / total, level.at_least as f64 / total);
-            table.serialize((observable, level.value, level.count, fraction, exceedance))?;
-        }
+    table.write_record(["observable", "value", "count", "fraction", "exceedance", "low", "high", "theory"])?;
+    let samples = outcome.tally.samples() as f64;
+    for level in &estimates.levels {
+        let limits = level.estimate.map(|estimate| estimate.interval);
+        table.serialize((
+            "max_load",
+            level.k,
+            level.samples,
+            level.samples as f64 / samples,
+            level.reached.hits as f64 / samples,
+            limits.map(|limits| limits.low),
+            limits.map(|limits| limits.high),
+            theory.as_ref().map(|theory| theory.bins.max_exceedance(level.k)),
+        ))?;
+    }
+    let loads = &outcome.tally.load_per_bin;
+    let total = loads.total() as f64;
+    for (load, count, at_least) in loads.levels() {
+        let predicted = theory.as_ref().map(|theory| theory.bins.load_exceedance(load));
+        let none = None::<f64>;
+        table.serialize((
+            "load_per_bin",
+            load,
+            count,
+            count as f64 / total,
+            at_least as f64 / total,
+            none,
+            none,
+            predicted,
+        ))?;
     }
     table.into_inner().map_err(csv::IntoInnerError::into_error)
 }

@@ -1,13 +1,20 @@
 //! Results for people (table), for programs ([`json`]) and for spreadsheets ([`csv`]).
 
 pub mod csv;
+mod estimates;
 pub mod json;
 mod table;
 
-pub(crate) use table::{probability, significant};
+pub(crate) use estimates::ENOUGH_TIMES;
+pub use estimates::{Estimates, Level, Mean};
 
-use crate::run::{Outcome, Spec};
-use crate::stats::Histogram;
+pub(crate) use table::{reached, significant};
+
+use crate::run::{Outcome, Reason, Spec};
+use crate::stats::estimate::Band;
+use crate::stats::interval::Confidence;
+use crate::theory;
+use crate::theory::leaky::Prediction;
 use std::io;
 
 /// Columns of everything laid out for people.
@@ -21,32 +28,45 @@ pub enum Format {
     Table,
     /// Everything, for programs
     Json,
-    /// The histograms as one table
+    /// The levels as one table
     Csv,
 }
 
-/// A finished run, ready to be reported.
-#[derive(Clone, Copy, Debug)]
-pub struct Report<'a> {
-    /// What was run.
-    pub spec: &'a Spec,
-    /// Number of bins, n.
-    pub bins: u32,
-    /// What it gave.
-    pub outcome: &'a Outcome,
-}
-
-impl Report<'_> {
+/// A result that can be written.
+pub trait Render {
     /// The whole result in one of the forms, a line feed at its end.
     ///
     /// # Errors
-    /// Never for a result of [`crate::run::run`]; serializers want to be able to.
-    pub fn render(&self, format: Format) -> io::Result<Vec<u8>> {
-        match format {
-            Format::Table => Ok(table::render(self).into_bytes()),
-            Format::Json => json::render(self),
-            Format::Csv => csv::render(self),
-        }
+    /// Never for a result of this crate; serializers want to be able to.
+    fn render(&self, format: Format) -> io::Result<Vec<u8>>;
+
+    /// Reasons to distrust the result.
+    fn warnings(&self) -> Vec<String>;
+}
+
+/// A finished run, ready to be reported.
+#[derive(Debug)]
+pub struct Report<'a> {
+    spec: &'a Spec,
+    /// Number of bins, n.
+    bins: u32,
+    outcome: &'a Outcome,
+    estimates: Estimates,
+    theory: Option<Prediction>,
+}
+
+impl<'a> Report<'a> {
+    /// The report of `outcome`, which `spec` gave on `bins` bins; its intervals as wanted.
+    #[must_use]
+    pub fn new(spec: &'a Spec, bins: u32, outcome: &'a Outcome, confidence: Confidence, band: Band) -> Self {
+        let estimates = Estimates::new(&outcome.tally, &spec.schedule, confidence, band);
+        let theory = theory::stationary(&spec.process, spec.schedule.measure);
+        Self { spec, bins, outcome, estimates, theory }
+    }
+
+    /// The relative error that a rule for stopping is about, where it is known.
+    fn rel_err(&self) -> Option<f64> {
+        self.spec.stopping?.reached(&self.outcome.tally, &self.spec.schedule)
     }
 
     /// Balls thrown a second of wall time.
@@ -55,24 +75,27 @@ impl Report<'_> {
     }
 }
 
-/// A level of a histogram with the count of all values that reach it.
-struct Level {
-    value: u64,
-    count: u64,
-    at_least: u128,
-}
+impl Render for Report<'_> {
+    fn render(&self, format: Format) -> io::Result<Vec<u8>> {
+        match format {
+            Format::Table => Ok(table::render(self).into_bytes()),
+            Format::Json => json::render(self),
+            Format::Csv => csv::render(self),
+        }
+    }
 
-/// The levels of a histogram, ascending.
-fn levels(histogram: &Histogram) -> Vec<Level> {
-    let mut at_least = histogram.total();
-    histogram
-        .iter()
-        .map(|(value, count)| {
-            let level = Level { value, count, at_least };
-            at_least -= u128::from(count);
-            level
-        })
-        .collect()
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.estimates.warnings();
+        let ended = self.outcome.reason;
+        if let Some(wanted) = self.spec.stopping.and_then(|stopping| stopping.rel_err)
+            && matches!(ended, Reason::Replicas | Reason::MaxTime)
+        {
+            let reached = self.rel_err().map_or("the error is not known".to_owned(), |e| format!("it is {e:.3}"));
+            let remedy = if ended == Reason::MaxTime { "--max-time" } else { "--replicas" };
+            warnings.push(format!("the relative error {wanted} was not reached ({reached}); use more {remedy}"));
+        }
+        warnings
+    }
 }
 
 /// `parts` joined by `separator`, broken between parts at the width of the table, later lines indented.
@@ -129,15 +152,6 @@ mod tests {
         ] {
             assert_eq!(human(value), text);
         }
-    }
-
-    #[test]
-    fn levels_count_all_values_that_reach_them() {
-        let mut h = Histogram::default();
-        h.add(2, 5);
-        h.add(7, 3);
-        let seen: Vec<_> = levels(&h).into_iter().map(|l| (l.value, l.count, l.at_least)).collect();
-        assert_eq!(seen, [(2, 5, 8), (7, 3, 3)]);
     }
 
     #[test]

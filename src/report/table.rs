@@ -1,9 +1,12 @@
 //! The result for people: at most 80 columns.
 
-use super::{Level, Report, WIDTH, human, levels, wrapped};
+use super::estimates::{Estimates, Mean};
+use super::{Report, WIDTH, human, wrapped};
 use crate::process::Measure;
 use crate::rng::STREAM_VERSION;
-use crate::stats::Moments;
+use crate::run::{Reason, Stopping};
+use crate::stats::estimate::{Band, Estimate};
+use crate::theory::leaky::Prediction;
 use std::fmt::{self, Display, Write};
 
 /// Histograms with more levels than this are grouped.
@@ -19,9 +22,9 @@ pub(super) fn render(report: &Report<'_>) -> String {
 }
 
 fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
-    let Report { spec, outcome, bins } = *report;
+    let Report { spec, outcome, bins, ref estimates, ref theory } = *report;
     let (tally, schedule) = (&outcome.tally, &spec.schedule);
-    let (samples, replicas) = (tally.samples(), spec.replicas);
+    let (samples, replicas) = (tally.samples(), tally.replicas);
 
     let measure = match schedule.measure {
         Measure::Pre => "measure pre (before the deletions)",
@@ -42,6 +45,9 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     field(out, "process", &[spec.process.name().to_owned()])?;
     field(out, "parameters", &parameters(report))?;
     field(out, "sampling", &sampling)?;
+    if let Some(stopping) = &spec.stopping {
+        field(out, "stopping", &rules(report, stopping))?;
+    }
     field(out, "seed", &[spec.seed.to_string()])?;
     field(
         out,
@@ -55,31 +61,92 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     field(out, "version", &[format!("leakybins {}", env!("CARGO_PKG_VERSION")), format!("stream {STREAM_VERSION}")])?;
 
     let n = f64::from(bins);
-    writeln!(out)?;
-    let max_load = levels(&tally.max_load);
-    let range = max_load.first().zip(max_load.last()).map(|(low, high)| [low.value, high.value].map(|v| v as f64));
-    writeln!(out, "{:<16}{:>14}{:>14}{:>14}{:>14}", "", "mean", "deviation", "smallest", "largest")?;
-    summary(out, "max load", tally.max_load.mean(), None, range)?;
-    summary(out, "load per bin", tally.total_load.mean().map(|m| m / n), None, None)?;
-    moments(out, "total load", &tally.total_load, 1.0)?;
-    moments(out, "empty fraction", &tally.empty_bins, n)?;
+    let percent = significant(100.0 * estimates.confidence.level());
+    writeln!(
+        out,
+        "\n{:<14}{:>11}{:>22}{:>11}{:>11}{:>11}",
+        "",
+        "mean",
+        format!("{percent} % interval"),
+        "effective",
+        "autocorr.",
+        "theory"
+    )?;
+    writeln!(out, "{:<14}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}", "", "", "from", "to", "samples", "rounds", "")?;
+    let predicted = |of: &dyn Fn(&Prediction) -> f64| theory.as_ref().map(of);
+    let mut mean = |name: &str, mean: &Mean, scale: f64, theory| summary(out, name, estimates, mean, scale, theory);
+    mean("max load", &estimates.max_load, 1.0, predicted(&|theory| theory.bins.mean_max()))?;
+    mean("load per bin", &estimates.total_load, n, predicted(&|theory| theory.bins.mean_load()))?;
+    mean("empty fraction", &estimates.empty_bins, n, predicted(&|theory| theory.bins.empty_fraction()))?;
 
     writeln!(out, "\nmax load M of a round, in balls")?;
-    law(out, &max_load, "rounds", "P(M >= k)")?;
+    max_load(out, estimates, theory.as_ref())?;
     writeln!(out, "\nload L of a bin, in balls")?;
-    if tally.load_per_bin.total() == 0 {
+    let loads: Vec<_> = (tally.load_per_bin.levels())
+        .map(|(value, count, at_least)| Level { value, count, at_least, estimate: None })
+        .collect();
+    if loads.is_empty() {
         writeln!(out, "  not recorded: no sampled round was asked for its loads (see --loads-every)")?;
     } else {
-        law(out, &levels(&tally.load_per_bin), "bins", "P(L >= k)")?;
+        let total = tally.load_per_bin.total() as f64;
+        let fraction = |row: &Row| probability(row.count as f64 / total);
+        let theory = |row: &Row| theory.as_ref().map_or(String::new(), |t| reached(t.bins.load_exceedance(row.low)));
+        law(out, &loads, ["bins", "P(L >= k)"], &[("fraction", &fraction), ("theory", &theory)])?;
     }
-    let evidence = format!(
-        "Fractions are time averages: the {} sampled rounds of a replica are correlated. The independent evidence is \
-         {} replica{}.",
-        grouped(samples / replicas),
-        grouped(replicas),
-        if replicas == 1 { "" } else { "s" },
-    );
-    writeln!(out, "\n{}", wrapped(evidence.split(' '), " ", 0))
+
+    writeln!(out)?;
+    for note in notes(report, &percent) {
+        writeln!(out, "{}", wrapped(note.split(' '), " ", 0))?;
+    }
+    Ok(())
+}
+
+/// What the numbers rest on.
+fn notes(report: &Report<'_>, percent: &str) -> Vec<String> {
+    let Report { estimates, theory, outcome, .. } = report;
+    let (samples, replicas) = (outcome.tally.samples(), outcome.tally.replicas);
+    let evidence = if samples == replicas {
+        "One sample a replica: the samples are independent; Clopper-Pearson intervals.".to_owned()
+    } else {
+        format!(
+            "Fractions are time averages: the {} sampled rounds of a replica are correlated. Intervals rest on the \
+             spread of the {} replica{} alone.",
+            grouped(samples / replicas),
+            grouped(replicas),
+            if replicas == 1 { "" } else { "s" },
+        )
+    };
+    let band = match estimates.band {
+        Band::Pointwise => format!("Each interval for itself covers with {percent} %."),
+        Band::Simultaneous => format!("The intervals of all P(M >= k) together cover with {percent} %."),
+    };
+    let mut notes = vec![format!("{evidence} {band}")];
+    if let Some(Prediction { load_basis, max_basis, .. }) = theory {
+        let (load, max) = (load_basis.meaning(), max_basis.meaning());
+        notes.push(format!("Theory is of the stationary state. Load: {load}. Max load: {max}."));
+    }
+    notes
+}
+
+/// The rules for stopping, and what ended the run.
+fn rules(report: &Report<'_>, stopping: &Stopping) -> Vec<String> {
+    let Stopping { at, rel_err, max_hits, max_time, .. } = *stopping;
+    let of = at.map_or("the mean max load".to_owned(), |k| format!("P(M >= {k})"));
+    let reached = report.rel_err().map_or("unknown".to_owned(), |e| format!("{e:.4}"));
+    let hits = at.map_or(0, |k| report.outcome.tally.max_load.at(k).hits);
+    let ended = match report.outcome.reason {
+        Reason::Replicas => "all replicas are done".to_owned(),
+        reason => format!("ended by {} after {} replicas", reason.name(), grouped(report.outcome.tally.replicas)),
+    };
+    [
+        rel_err.map(|e| format!("rel-err {e} of {of}: {reached}")),
+        max_hits.map(|most| format!("max-hits {most} of M >= {}: {hits}", at.unwrap_or(0))),
+        max_time.map(|seconds| format!("max-time {seconds} s")),
+        Some(ended),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The process's parameters by name, as the specification writes them.
@@ -95,45 +162,83 @@ fn field(out: &mut String, name: &str, parts: &[String]) -> fmt::Result {
     writeln!(out, "{name:<12}{}", wrapped(parts.iter().map(String::as_str), ", ", 12))
 }
 
-/// One line of the summary; what is not known stays blank.
+/// One line of the summary, in units of `scale`; what is not known stays blank.
 fn summary(
     out: &mut String,
     name: &str,
-    mean: Option<f64>,
-    deviation: Option<f64>,
-    range: Option<[f64; 2]>,
+    estimates: &Estimates,
+    mean: &Mean,
+    scale: f64,
+    theory: Option<f64>,
 ) -> fmt::Result {
-    let cell = |value: Option<f64>| value.map_or_else(String::new, significant);
-    let [low, high] = range.map_or([None; 2], |range| range.map(Some)).map(cell);
-    let line = format!("{name:<16}{:>14}{:>14}{low:>14}{high:>14}", cell(mean), cell(deviation));
+    let estimate = mean.estimate;
+    let precision = estimate.and_then(|estimate| estimate.precision);
+    let cells = [
+        mean.value.map(|mean| mean / scale),
+        estimate.map(|estimate| estimate.interval.low / scale),
+        estimate.map(|estimate| estimate.interval.high / scale),
+    ];
+    let mut line = format!("{name:<14}");
+    let rounds = estimates.autocorrelation_rounds(mean).map(|rounds| format!("{rounds:.1}"));
+    let effective = precision.map(|precision| human(precision.effective_samples));
+    for cell in cells.map(|cell| cell.map(significant)).into_iter().chain([effective, rounds, theory.map(significant)])
+    {
+        write!(line, "{:>11}", cell.unwrap_or_default())?;
+    }
     writeln!(out, "{}", line.trim_end())
 }
 
-/// A line of the summary in units of `scale`.
-fn moments(out: &mut String, name: &str, moments: &Moments, scale: f64) -> fmt::Result {
-    let deviation = moments.variance().map(|v| v.sqrt() / scale);
-    let range = [moments.min, moments.max].map(|v| v as f64 / scale);
-    summary(out, name, moments.mean().map(|m| m / scale), deviation, Some(range))
+/// The levels of the max load, the first one above all included where it has a bound.
+fn max_load(out: &mut String, estimates: &Estimates, theory: Option<&Prediction>) -> fmt::Result {
+    let levels: Vec<_> = (estimates.levels.iter())
+        .filter(|level| level.samples > 0 || level.estimate.is_some())
+        .map(|level| Level {
+            value: level.k,
+            count: level.samples,
+            at_least: level.reached.hits,
+            estimate: level.estimate,
+        })
+        .collect();
+    let limit = |row: &Row, of: fn(&Estimate) -> f64| row.estimate.as_ref().map_or(String::new(), |e| reached(of(e)));
+    let low = |row: &Row| limit(row, |estimate| estimate.interval.low);
+    let high = |row: &Row| limit(row, |estimate| estimate.interval.high);
+    let theory = |row: &Row| theory.map_or(String::new(), |theory| reached(theory.bins.max_exceedance(row.low)));
+    law(out, &levels, ["rounds", "P(M >= k)"], &[("from", &low), ("to", &high), ("theory", &theory)])
 }
 
-/// The rows of a histogram: level, count, fraction, exceedance, bar.
-fn law(out: &mut String, levels: &[Level], values: &str, exceedance: &str) -> fmt::Result {
+/// A level of a histogram with the count of all values that reach it.
+struct Level {
+    value: u64,
+    count: u64,
+    at_least: u128,
+    estimate: Option<Estimate>,
+}
+
+/// A column of a law beside its counts and exceedances: its name, and its cells.
+type Column<'a> = (&'static str, &'a dyn Fn(&Row) -> String);
+
+/// The rows of a histogram: level, count, exceedance, what else is known, bar.
+fn law(out: &mut String, levels: &[Level], [values, exceedance]: [&str; 2], columns: &[Column<'_>]) -> fmt::Result {
     let total = levels.first().map_or(0, |l| l.at_least) as f64;
     let rows = rows(levels);
     let labels: Vec<String> = rows.iter().map(Row::label).collect();
     let width = labels.iter().map(String::len).max().unwrap_or(0).max(3);
     let counts = rows.iter().map(|r| grouped(r.count).len()).max().unwrap_or(0).max(values.len());
     let peak = rows.iter().map(|r| r.count).max().unwrap_or(1) as f64;
-    writeln!(out, "  {:>width$}  {values:>counts$}  {:>9}  {exceedance:>9}", "k", "fraction")?;
-    let room = WIDTH.saturating_sub(width + counts + 28).min(BAR);
+    let mut head = format!("  {:>width$}  {values:>counts$}  {exceedance:>9}", "k");
+    for (name, _) in columns {
+        write!(head, "  {name:>9}")?;
+    }
+    let room = WIDTH.saturating_sub(head.chars().count() + 3).min(BAR);
+    writeln!(out, "{head}")?;
     for (row, label) in rows.iter().zip(&labels) {
-        let (count, share) = (grouped(row.count), probability(row.count as f64 / total));
-        let reach = probability(row.at_least as f64 / total);
-        let line = format!(
-            "  {label:>width$}  {count:>counts$}  {share:>9}  {reach:>9}  {}",
-            bar(row.count as f64 / peak, room)
-        );
-        writeln!(out, "{}", line.trim_end())?;
+        let reach = reached(row.at_least as f64 / total);
+        let mut line = format!("  {label:>width$}  {:>counts$}  {reach:>9}", grouped(row.count));
+        for (_, cell) in columns {
+            write!(line, "  {:>9}", cell(row))?;
+        }
+        let bar = if row.count > 0 { bar(row.count as f64 / peak, room) } else { String::new() };
+        writeln!(out, "{}", format!("{line}  {bar}").trim_end())?;
     }
     if rows.len() < levels.len() {
         let note = format!(
@@ -151,6 +256,7 @@ struct Row {
     high: u64,
     count: u128,
     at_least: u128,
+    estimate: Option<Estimate>,
 }
 
 impl Row {
@@ -187,13 +293,23 @@ fn rows(levels: &[Level]) -> Vec<Row> {
                 row.count += u128::from(level.count);
             }
             _ => {
-                let Level { value, count, at_least } = *level;
-                rows.push(Row { low: value, high: value, count: count.into(), at_least });
+                let Level { value, count, at_least, estimate } = *level;
+                rows.push(Row { low: value, high: value, count: count.into(), at_least, estimate });
             }
         }
         last = Some(number);
     }
     rows
+}
+
+/// An exceedance in nine columns; one that is 0 is exactly so, or far below what is computed.
+pub(crate) fn reached(p: f64) -> String {
+    const UNSEEN: f64 = 1e-30;
+    match p {
+        0.0 => "0".to_owned(),
+        p if p < UNSEEN => format!("<{UNSEEN:e}"),
+        p => probability(p),
+    }
 }
 
 /// A bar of eighths of a column; anything above 0 shows.
@@ -210,12 +326,17 @@ pub(crate) fn probability(p: f64) -> String {
 
 /// Seven significant digits; a whole number as it is.
 pub(crate) fn significant(value: f64) -> String {
+    digits(value, 7)
+}
+
+/// So many significant digits; a whole number as it is.
+fn digits(value: f64, digits: usize) -> String {
     if value.fract() == 0.0 && value.abs() < 1e10 {
         return format!("{value}");
     }
     match value.abs().log10().floor() as i32 {
-        d @ -4..=6 => format!("{value:.*}", (6 - d) as usize),
-        _ => format!("{value:.6e}"),
+        d @ -4..=6 => format!("{value:.*}", (digits as i32 - 1 - d).max(0) as usize),
+        _ => format!("{value:.*e}", digits - 1),
     }
 }
 
@@ -244,7 +365,7 @@ mod tests {
     fn histogram(counts: impl IntoIterator<Item = (u64, u64)>) -> Vec<Level> {
         let mut histogram = Histogram::default();
         counts.into_iter().for_each(|(value, count)| histogram.add(value, count));
-        levels(&histogram)
+        histogram.levels().map(|(value, count, at_least)| Level { value, count, at_least, estimate: None }).collect()
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub enum Domain {
     Arrivals = 1,
     /// Bins sampled by the balls of a round.
     Choices = 2,
-    /// Bins that the balls of a random initial state are thrown into (round 0).
+    /// The initial state (round 0): the bins that its balls are thrown into, or item i for the load of bin i.
     Start = 3,
     /// All numbers of a round on the profile, read one after another ([`stream`]).
     Profile = 4,
@@ -90,11 +90,17 @@ impl Draws {
         philox::philox4x32(self.counter(domain, attempt, item), self.key)
     }
 
+    /// A 64-bit uniform: words 0 (low) and 1 (high) of block `item` of `domain`.
+    #[must_use]
+    pub fn uniform(&self, domain: Domain, item: u32) -> u64 {
+        let w = self.block(domain, 0, item);
+        u64::from(w[1]) << 32 | u64::from(w[0])
+    }
+
     /// The 64-bit uniform that decides the number of arrivals of the round.
     #[must_use]
     pub fn arrivals(&self) -> u64 {
-        let w = self.block(Domain::Arrivals, 0, 0);
-        u64::from(w[1]) << 32 | u64::from(w[0])
+        self.uniform(Domain::Arrivals, 0)
     }
 }
 

@@ -6,6 +6,9 @@
 //! high-precision values. A threshold is the cumulative probability rounded to a multiple of 2^-64: values whose
 //! probability lies below that resolution at either end are never drawn. `lambda` is taken as the exact value of its
 //! `f64`.
+//!
+//! [`Thresholds::from_exceedances`] is the exception: its thresholds are as good as the `f64` exceedances given, and the
+//! same on every host if these are.
 
 use super::dd::Dd;
 
@@ -66,6 +69,30 @@ impl Thresholds {
             return Self::constant(floor as u32);
         }
         Self::cumulative(floor as u32, &[Dd::ONE - rest, rest])
+    }
+
+    /// The law on 0, 1, .. with P(value >= k) = `exceedances[k - 1]`, k = 1, 2, ..
+    ///
+    /// A threshold is one minus the exceedance rounded to a multiple of 2^-64, so that the upper tail keeps the precision
+    /// that exceedances have where cumulative probabilities are near 1; it ends where they round to 0.
+    ///
+    /// # Panics
+    /// If the exceedances do not descend within [0, 1].
+    #[must_use]
+    pub fn from_exceedances(exceedances: impl IntoIterator<Item = f64>) -> Self {
+        const SCALE: f64 = 18_446_744_073_709_551_616.0;
+        let (mut first, mut thresholds, mut before) = (0, Vec::new(), 1.0);
+        for p in exceedances {
+            assert!((0.0..=before).contains(&p), "exceedances descend within [0, 1]: {p} after {before}");
+            before = p;
+            // The product is exact: a power of two.
+            match u64::try_from((1 << 64) - (p * SCALE).round() as u128) {
+                Ok(0) => first += 1,
+                Ok(threshold) => thresholds.push(threshold),
+                Err(_) => break,
+            }
+        }
+        Self::new(first, thresholds)
     }
 
     /// The law with mode `mode` on `0..=last` where `ratio(k)` is Pr(k + 1) / Pr(k).
@@ -135,6 +162,14 @@ impl Thresholds {
         self.first + self.thresholds.len() as u32
     }
 
+    /// The probabilities of `first()`, `first() + 1`, .., `last()`: multiples of 2^-64, each rounded once.
+    pub fn probabilities(&self) -> impl Iterator<Item = f64> + '_ {
+        const RESOLUTION: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+        let below = [0].into_iter().chain(self.thresholds.iter().map(|&t| u128::from(t)));
+        let up_to = self.thresholds.iter().map(|&t| u128::from(t)).chain([1 << 64]);
+        below.zip(up_to).map(|(below, up_to)| (up_to - below) as f64 * RESOLUTION)
+    }
+
     /// The cumulative thresholds, ascending: `P(value <= first + i) = as_slice()[i] / 2^64`.
     #[must_use]
     pub fn as_slice(&self) -> &[u64] {
@@ -173,6 +208,18 @@ mod tests {
         assert_eq!((law.first(), law.last()), (972, 973));
         let up = 1.0 - law.as_slice()[0] as f64 / 2f64.powi(64);
         assert!((972.0 + up - 0.95 * 1024.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn exceedances_become_thresholds_from_the_far_end() {
+        let halves = Thresholds::from_exceedances((1..=64).map(|k| 0.5f64.powi(k)).chain([0.49 * 0.5f64.powi(64)]));
+        assert_eq!((halves.first(), halves.last()), (0, 64));
+        assert_eq!([0, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX].map(|u| halves.draw(u)), [0, 0, 1, 63, 64]);
+        assert!(halves.probabilities().take(64).eq((1..=64).map(|k| 0.5f64.powi(k))));
+        assert_eq!(halves.probabilities().last(), Some(0.5f64.powi(64)));
+        assert_eq!(Thresholds::from_exceedances([1.0, 1.0, 0.25]), Thresholds::new(2, vec![3 << 62]));
+        assert_eq!(Thresholds::from_exceedances([]), Thresholds::constant(0));
+        assert_eq!(Thresholds::from_exceedances([1.0, 1.0]), Thresholds::constant(2));
     }
 
     #[test]

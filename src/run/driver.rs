@@ -1,5 +1,6 @@
 //! The loop over blocks.
 
+use super::stopping::{self, Reason};
 use super::{Spec, SpecError};
 use crate::backend::{Backend, BackendError, Control, Host, Job};
 use crate::process::ParameterError;
@@ -38,8 +39,10 @@ pub enum RunError {
 /// What a run gave.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// All that was seen.
+    /// All that was seen, of as many replicas as the tally says.
     pub tally: Tally,
+    /// Why it ended there.
+    pub reason: Reason,
     /// Wall time of the simulation, set-up of the process included.
     pub elapsed: Duration,
     /// Name of the backend that finished the run.
@@ -50,14 +53,15 @@ pub struct Outcome {
 
 /// Runs `spec` on `backend`, block by block.
 ///
-/// A block on a lost device is redone on a renewed one; after a second loss, on the CPU. `dump` receives the final
+/// A block on a lost device is redone on a renewed one; after a second loss, on the CPU, which then takes the place of
+/// `backend`. `dump` receives the final
 /// loads of all replicas: u32, little-endian, replica-major.
 ///
 /// # Errors
 /// [`RunError`]; nothing of a failed run is returned.
 pub fn run(
     spec: &Spec,
-    mut backend: Box<dyn Backend>,
+    backend: &mut Box<dyn Backend>,
     control: &Control,
     mut dump: Option<&mut dyn Write>,
     notify: &mut dyn FnMut(Event),
@@ -67,6 +71,7 @@ pub fn run(
     let process = spec.process.build()?;
     let job = Job { process: &*process, seed: spec.seed, schedule: spec.schedule, keep_loads: dump.is_some() };
     let mut tally = Tally::default();
+    let mut reason = Reason::Replicas;
     let mut losses = 0;
     for block in spec.blocks(process.bins()) {
         let before = control.rounds();
@@ -81,7 +86,7 @@ pub fn run(
                     };
                     if let Some(why) = given_up {
                         notify(Event::FellBackToCpu(why));
-                        backend = Box::new(Host::cpu());
+                        *backend = Box::new(Host::cpu());
                     } else {
                         notify(Event::DeviceRenewed(reason));
                     }
@@ -94,11 +99,28 @@ pub fn run(
             let little_endian: Vec<u32> = result.loads.iter().map(|l| l.to_le()).collect();
             dump.write_all(bytemuck::cast_slice(&little_endian))?;
         }
+        if let Some(ended) = look(spec, &tally, begun.elapsed()) {
+            reason = ended;
+            break;
+        }
     }
     if let Some(dump) = dump {
         dump.flush()?;
     }
-    Ok(Outcome { tally, elapsed: begun.elapsed(), backend: backend.name(), adapter: backend.adapter() })
+    Ok(Outcome { tally, reason, elapsed: begun.elapsed(), backend: backend.name(), adapter: backend.adapter() })
+}
+
+/// Whether the run ends here, and why, if it is looked at after so many replicas.
+fn look(spec: &Spec, tally: &Tally, elapsed: Duration) -> Option<Reason> {
+    let stopping = spec.stopping?;
+    let done = tally.replicas;
+    let mut looks = stopping::looks().skip_while(|&look| look < done);
+    let (look, next) = (looks.next(), looks.next().map_or(spec.replicas, |next| next.min(spec.replicas)));
+    if look != Some(done) && done < spec.replicas {
+        return None;
+    }
+    let late = || done < spec.replicas && stopping.out_of_time(tally, elapsed, next);
+    stopping.met(tally, &spec.schedule).or_else(|| late().then_some(Reason::MaxTime))
 }
 
 #[cfg(test)]
@@ -139,11 +161,12 @@ mod tests {
     fn a_lost_device_changes_no_result_and_is_told_of() {
         let schedule = Schedule { rounds: 20, burn_in: 5, every: 1, loads_every: 1, measure: Measure::Post };
         let process = ProcessSpec::Leaky(Parameters { n: 10, ..Parameters::default() });
-        let spec = Spec { process, seed: 1, replicas: 7, schedule };
+        let spec = Spec { process, seed: 1, replicas: 7, schedule, stopping: None };
         let run = |losses, renewable| {
             let (control, mut dump, mut events) = (Control::default(), Vec::new(), Vec::new());
-            let backend = Box::new(Frail { losses, renewable });
-            let outcome = run(&spec, backend, &control, Some(&mut dump), &mut |e| events.push(e)).expect("a result");
+            let mut backend: Box<dyn Backend> = Box::new(Frail { losses, renewable });
+            let outcome =
+                run(&spec, &mut backend, &control, Some(&mut dump), &mut |e| events.push(e)).expect("a result");
             assert_eq!(control.rounds(), spec.replicas * schedule.rounds, "a redone block counts once");
             (outcome.tally, dump, outcome.backend, events)
         };

@@ -2,6 +2,8 @@
 
 mod driver;
 mod spec;
+pub mod stopping;
 
 pub use driver::{Event, Outcome, RunError, run};
 pub use spec::{MAX_REPLICAS, Schedule, Spec, SpecError};
+pub use stopping::{Reason, Stopping};

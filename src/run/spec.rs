@@ -1,5 +1,6 @@
 //! The specification of a run: everything that fixes its result, and nothing else.
 
+use super::stopping::{self, Stopping, StoppingError};
 use crate::process::{Measure, ProcessSpec};
 use crate::rng::MAX_ROUNDS;
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,9 @@ pub struct Spec {
     /// Rounds, burn-in and sampling.
     #[serde(flatten)]
     pub schedule: Schedule,
+    /// Rules that may end the run before all replicas are done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopping: Option<Stopping>,
 }
 
 /// A specification that cannot be run.
@@ -100,6 +104,9 @@ pub enum SpecError {
         /// Rounds after the burn-in.
         left: u64,
     },
+    /// A rule that cannot be followed.
+    #[error(transparent)]
+    Stopping(#[from] StoppingError),
     /// No replica, or too many.
     #[error("replicas = {0} is not allowed (a replica is a 32-bit number); use 1 <= replicas <= 2^32")]
     Replicas(u64),
@@ -119,15 +126,29 @@ impl Spec {
         if !(1..=MAX_REPLICAS).contains(&self.replicas) {
             return Err(SpecError::Replicas(self.replicas));
         }
+        if let Some(stopping) = &self.stopping {
+            stopping.validate()?;
+        }
         self.schedule.validate()
     }
 
     /// The blocks of replicas that the run is divided into. They follow from the specification alone, so that a block
-    /// means the same wherever it is computed.
+    /// means the same wherever it is computed. With rules for stopping a block ends at each look.
     pub fn blocks(&self, bins: u32) -> impl Iterator<Item = Range<u64>> + use<> {
         let size = (BLOCK_BINS / u64::from(bins)).clamp(1, BLOCK_REPLICAS);
         let replicas = self.replicas;
-        (0..replicas.div_ceil(size)).map(move |block| block * size..((block + 1) * size).min(replicas))
+        let mut looks = self.stopping.map(|_| stopping::looks().peekable());
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let look = looks.as_mut().and_then(|looks| {
+                while looks.next_if(|&look| look <= start).is_some() {}
+                looks.peek().copied()
+            });
+            let end = ((start / size + 1) * size).min(look.unwrap_or(u64::MAX)).min(replicas);
+            let block = start..end;
+            start = end;
+            (!block.is_empty()).then_some(block)
+        })
     }
 }
 
@@ -147,10 +168,15 @@ mod tests {
     fn blocks_tile_the_replicas() {
         let schedule = Schedule { rounds: 1, burn_in: 0, every: 1, loads_every: 1, measure: Measure::Post };
         for (replicas, bins) in [(1, 1), (16_384, 64), (16_385, 64), (100_000, 1024), (7, 30_000_000)] {
-            let spec = Spec { process: ProcessSpec::Leaky(Default::default()), seed: 0, replicas, schedule };
-            let blocks: Vec<_> = spec.blocks(bins).collect();
-            assert_eq!((blocks[0].start, blocks.last().map(|b| b.end)), (0, Some(replicas)));
-            assert!(blocks.windows(2).all(|w| w[0].end == w[1].start));
+            for stopping in [None, Some(Stopping::default())] {
+                let process = ProcessSpec::Leaky(Default::default());
+                let spec = Spec { process, seed: 0, replicas, schedule, stopping };
+                let blocks: Vec<_> = spec.blocks(bins).collect();
+                assert_eq!((blocks[0].start, blocks.last().map(|b| b.end)), (0, Some(replicas)));
+                assert!(blocks.windows(2).all(|w| w[0].end == w[1].start));
+                let ends_at = |look| blocks.iter().any(|block| block.end == look);
+                assert!(stopping.is_none() || stopping::looks().take_while(|&look| look <= replicas).all(ends_at));
+            }
         }
     }
 }

@@ -21,37 +21,10 @@
 //! carry the estimate (Kish's effective number, (sum h)^2 / sum h^2 over the replicas' counts h, or that of the misses
 //! if smaller) instead of all of them: it is those that show the spread. `tests/intervals.rs` has the coverage.
 
-use super::PowerSums;
 use super::interval::{self, Confidence, Interval, IntervalError};
 use super::special::{normal, student};
-
-/// How often one level was reached, over some replicas: the counts of disjoint sets of replicas add.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LevelTally {
-    /// Samples that reached the level.
-    pub hits: u128,
-    /// Sum over the replicas of the square of their number of hits.
-    pub hits_squared: u128,
-    /// Replicas with a hit.
-    pub replicas_hit: u64,
-}
-
-impl LevelTally {
-    /// Adds a replica that reached the level in `hits` of its samples.
-    #[inline]
-    pub fn add(&mut self, hits: u64) {
-        self.hits += u128::from(hits);
-        self.hits_squared += u128::from(hits) * u128::from(hits);
-        self.replicas_hit += u64::from(hits > 0);
-    }
-
-    /// Adds the counts of other replicas.
-    pub fn merge(&mut self, other: &LevelTally) {
-        self.hits += other.hits;
-        self.hits_squared += other.hits_squared;
-        self.replicas_hit += other.replicas_hit;
-    }
-}
+use super::{LevelTally, PowerSums};
+use serde::{Deserialize, Serialize};
 
 /// How much was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +36,12 @@ pub struct Sampling {
 }
 
 /// What an interval rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Method {
+    /// Nothing is estimated: every sample reaches level 0.
+    Certain,
     /// Clopper-Pearson: the samples are independent.
     ClopperPearson,
     /// Student's t over the replica means.
@@ -142,13 +118,25 @@ pub fn mean(samples: PowerSums, totals: PowerSums, confidence: Confidence) -> Re
 }
 
 /// Which intervals of a table are meant to hold at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Band {
     /// Each interval for itself.
     #[default]
     Pointwise,
-    /// All of them together ([`Confidence::bonferroni`]).
-    Bonferroni,
+    /// Those of all levels together, seen or not: level k >= 1 is given the share 1 / (k (k + 1)) of the miss probability.
+    /// The shares sum to 1 and do not depend on the data, whichever levels these show.
+    Simultaneous,
+}
+
+impl Band {
+    /// The confidence of the interval of level `k`.
+    fn confidence(self, whole: Confidence, k: u64) -> Result<Confidence, IntervalError> {
+        match self {
+            Band::Pointwise => Ok(whole),
+            Band::Simultaneous => whole.bonferroni(k.saturating_mul(k.saturating_add(1))),
+        }
+    }
 }
 
 /// The probability that a sample reaches a level.
@@ -191,21 +179,27 @@ pub fn exceedance(level: &LevelTally, sampling: Sampling, confidence: Confidence
 /// The probabilities of reaching each of some levels, in ascending order of the levels.
 ///
 /// They fall from level to level, so the bound of a level that no sample reached is at most the upper limit of the level
-/// below it, and that of a level that all samples reached at least the lower limit of the level above it.
+/// below it, and that of a level that all samples reached at least the lower limit of the level above it. Level 0 is
+/// always reached.
 ///
 /// # Errors
-/// Those of [`exceedance`], and [`IntervalError::NoLevels`].
+/// Those of [`exceedance`].
 pub fn exceedances(
-    levels: &[LevelTally],
+    levels: &[(u64, LevelTally)],
     sampling: Sampling,
     confidence: Confidence,
     band: Band,
 ) -> Result<Vec<Estimate>, IntervalError> {
-    let each = match band {
-        Band::Pointwise => confidence,
-        Band::Bonferroni => confidence.bonferroni(levels.len() as u64)?,
+    let of = |&(k, ref level): &(u64, LevelTally)| match k {
+        0 => Ok(Estimate {
+            value: 1.0,
+            interval: Interval { low: 1.0, high: 1.0, confidence },
+            method: Method::Certain,
+            precision: None,
+        }),
+        _ => exceedance(level, sampling, band.confidence(confidence, k)?),
     };
-    let mut table = levels.iter().map(|level| exceedance(level, sampling, each)).collect::<Result<Vec<_>, _>>()?;
+    let mut table = levels.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     let unseen = |estimate: &Estimate, value| estimate.method == Method::Unseen && estimate.value == value;
     for k in 1..table.len() {
         if unseen(&table[k], 0.0) {

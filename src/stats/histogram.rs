@@ -48,6 +48,16 @@ impl Histogram {
         dense.chain(self.sparse.iter().map(|(v, c)| (*v, *c)))
     }
 
+    /// The values seen, ascending, with their counts and those of all values that reach them.
+    pub fn levels(&self) -> impl Iterator<Item = (u64, u64, u128)> + '_ {
+        let mut left = self.total();
+        self.iter().map(move |(value, count)| {
+            let at_least = left;
+            left -= u128::from(count);
+            (value, count, at_least)
+        })
+    }
+
     /// Number of values counted.
     #[must_use]
     pub fn total(&self) -> u128 {
@@ -87,6 +97,7 @@ mod tests {
         h.add(DENSE - 1, 1);
         h.add(3, 5);
         assert_eq!(h.iter().collect::<Vec<_>>(), [(3, 5), (DENSE - 1, 1), (DENSE, 2)]);
+        assert_eq!(h.levels().collect::<Vec<_>>(), [(3, 5, 8), (DENSE - 1, 1, 3), (DENSE, 2, 2)]);
         assert_eq!((h.total(), h.max()), (8, Some(DENSE)));
         assert_eq!(h.sum(), 15 + u128::from(DENSE - 1 + 2 * DENSE));
     }

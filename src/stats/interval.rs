@@ -3,6 +3,7 @@
 use super::PowerSums;
 use super::special::beta::{self, Tail};
 use super::special::student;
+use crate::float::{exp, exp_m1, ln};
 
 /// Largest number of trials: counts up to here are exact as `f64`.
 const MAX_TRIALS: u64 = 1 << 53;
@@ -178,7 +179,7 @@ fn lower_limit(hits: f64, trials: f64, miss: f64) -> f64 {
     if hits == 0.0 {
         0.0
     } else if hits == trials {
-        (miss.ln() / trials).exp()
+        exp(ln(miss) / trials)
     } else {
         beta::quantile(hits, trials - hits + 1.0, miss, Tail::Lower)
     }
@@ -189,7 +190,7 @@ fn upper_limit(hits: f64, trials: f64, miss: f64) -> f64 {
     if hits == trials {
         1.0
     } else if hits == 0.0 {
-        -(miss.ln() / trials).exp_m1()
+        -exp_m1(ln(miss) / trials)
     } else {
         beta::quantile(hits + 1.0, trials - hits, miss, Tail::Upper)
     }

@@ -1,12 +1,18 @@
-//! Tallies of sampled rounds, integers only, so that merging is addition; and the estimates made of them, with intervals.
+//! Tallies of sampled rounds, integers only, so that merging is addition; the estimates made of them, with intervals; and
+//! lines through estimates.
+
+#![warn(clippy::disallowed_methods)]
 
 pub mod estimate;
+pub mod fit;
 mod histogram;
 pub mod interval;
+mod levels;
 mod moments;
 pub mod special;
 mod tally;
 
 pub use histogram::Histogram;
+pub use levels::{LevelTally, Levels};
 pub use moments::{Moments, PowerSums};
-pub use tally::{Flow, Tally};
+pub use tally::{Flow, Record, Series, Tally};

@@ -1,5 +1,8 @@
 //! Exact power sums of wide-ranging values.
 
+/// A sum that wrapped would be a wrong result, not an absurd one: it is checked in every build.
+const TOO_LARGE: &str = "a sum of squares stays below 2^128";
+
 /// Count, sum, sum of squares, smallest and largest of the values seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moments {
@@ -47,10 +50,9 @@ impl Moments {
         self.max = self.max.max(other.max);
     }
 
-    /// Checked in every build: a sum that wrapped would be a wrong result, not an absurd one.
     #[inline]
     fn add_squares(&mut self, squares: u128) {
-        self.sum_squares = self.sum_squares.checked_add(squares).expect("a sum of squares stays below 2^128");
+        self.sum_squares = self.sum_squares.checked_add(squares).expect(TOO_LARGE);
     }
 
     /// Mean value, or `None` where there is none.
@@ -84,6 +86,34 @@ pub struct PowerSums {
 }
 
 impl PowerSums {
+    /// Adds one value.
+    ///
+    /// # Panics
+    /// If a sum passes 2^128.
+    pub fn add(&mut self, value: u128) {
+        self.add_times(value, 1);
+    }
+
+    /// Adds one value `times` times.
+    ///
+    /// # Panics
+    /// If a sum passes 2^128.
+    pub fn add_times(&mut self, value: u128, times: u64) {
+        let times_wide = u128::from(times);
+        let squares = value.checked_mul(value).and_then(|square| square.checked_mul(times_wide));
+        self.merge(PowerSums { count: times, sum: value * times_wide, sum_squares: squares.expect(TOO_LARGE) });
+    }
+
+    /// Adds all values of `other`.
+    ///
+    /// # Panics
+    /// If a sum passes 2^128.
+    pub fn merge(&mut self, other: PowerSums) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.sum_squares = self.sum_squares.checked_add(other.sum_squares).expect(TOO_LARGE);
+    }
+
     /// Sum of the squared deviations from the mean; 0 where there is no value.
     #[must_use]
     pub fn centred_squares(&self) -> f64 {
@@ -121,6 +151,7 @@ impl PowerSums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::float::powi;
 
     fn of(values: &[u64]) -> Moments {
         let mut moments = Moments::default();
@@ -135,6 +166,6 @@ mod tests {
         assert_eq!(of(&[1, 2, 3, 4]).variance(), Some(1.25));
         let far = 1 << 62;
         assert_eq!(of(&[far + 1, far + 2, far + 3, far + 4]).variance(), Some(1.25));
-        assert_eq!(of(&[0, far]).variance(), Some(2f64.powi(122)));
+        assert_eq!(of(&[0, far]).variance(), Some(powi(2.0, 122)));
     }
 }

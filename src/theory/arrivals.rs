@@ -5,6 +5,7 @@
 //! fractional part of lambda n.
 
 use super::special::{ln_1p_minus, sums_from};
+use crate::float::{exp, ln_1p};
 use crate::process::leaky::Arrivals;
 
 /// A law of arrivals: independent trials, and a Poisson part.
@@ -94,12 +95,12 @@ fn binomial(trials: f64, p: f64) -> Vec<f64> {
         return certain;
     }
     let odds = p / (1.0 - p);
-    ratios((trials * (-p).ln_1p()).exp(), trials * p, |k| (trials - k) / (k + 1.0) * odds)
+    ratios(exp(trials * ln_1p(-p)), trials * p, |k| (trials - k) / (k + 1.0) * odds)
 }
 
 /// Poisson probabilities of 0, 1, ..
 pub(super) fn poisson(mean: f64) -> Vec<f64> {
-    ratios((-mean).exp(), mean, |k| mean / (k + 1.0))
+    ratios(exp(-mean), mean, |k| mean / (k + 1.0))
 }
 
 /// The probabilities that begin with `first` and go on by `ratio`, past `mean` and until they leave the normal range.

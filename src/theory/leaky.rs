@@ -1,12 +1,14 @@
 //! Predictions for the leaky bins ([`process::leaky`](crate::process::leaky)).
 
 use super::arrivals::ArrivalLaw;
+use super::bounds::Bounds;
 use super::population::Population;
 use super::transient::Transient;
 use super::{TheoryError, mean_field, one_choice, validate};
-use crate::process::Measure;
 use crate::process::leaky::{Arrivals, Parameters};
 use crate::process::start::Start;
+use crate::process::{Measure, ParameterError};
+use crate::rng::thresholds::Thresholds;
 use serde::Serialize;
 
 /// When the bins are looked at.
@@ -30,6 +32,18 @@ pub enum Basis {
     IndependentBins,
 }
 
+impl Basis {
+    /// What that means, for people.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Basis::Exact => "exact for these parameters",
+            Basis::MeanField => "mean field: the limit of many bins, off by order 1/n",
+            Basis::IndependentBins => "approximate: n independent bins, each with the law of the load",
+        }
+    }
+}
+
 /// A prediction, of the loads and of the max load, and what each rests on.
 #[derive(Clone, Debug)]
 pub struct Prediction {
@@ -39,6 +53,8 @@ pub struct Prediction {
     pub load_basis: Basis,
     /// What the law of the max load rests on.
     pub max_basis: Basis,
+    /// The paper's bounds; `None` at lambda = 1.
+    pub bounds: Option<Bounds>,
 }
 
 /// Predicts the loads and the max load.
@@ -63,13 +79,54 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
             }
         }
     };
-    let Parameters { n, d, arrivals, ref start, .. } = *parameters;
+    let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
     let load_basis = if d == 1 || n == 1 { Basis::Exact } else { Basis::MeanField };
-    // Poisson arrivals split into independent streams, and these starts are the same in every replica.
-    let independent_start =
-        when == When::Stationary || matches!(start, Start::Empty | Start::Each(_) | Start::OneBin(_));
+    // Poisson arrivals split into independent streams, and these starts are the same in every replica or independent.
+    let independent_start = when == When::Stationary
+        || matches!(start, Start::Empty | Start::Each(_) | Start::OneBin(_) | Start::MeanField);
     let exact = n == 1 || (d == 1 && arrivals == Arrivals::Poisson && independent_start);
-    Ok(Prediction { bins, load_basis, max_basis: if exact { Basis::Exact } else { Basis::IndependentBins } })
+    let max_basis = if exact { Basis::Exact } else { Basis::IndependentBins };
+    Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda) })
+}
+
+/// Most levels of a law that is drawn from: its table then takes 128 MiB.
+const MAX_LEVELS: u64 = 1 << 24;
+/// Exceedances below this round to no multiple of 2^-64 but 0.
+const HALF_RESOLUTION: f64 = 1.0 / (1u128 << 65) as f64;
+
+/// The stationary law of one bin after the deletions, to draw from: exact for d = 1, mean field for d >= 2.
+///
+/// # Numerics
+/// An exceedance is as good as the prediction, about 1e-12 relative, and rounded to a multiple of 2^-64. Predictions are
+/// made of correctly rounded operations and of elementary functions in plain Rust, all of them the same on every host,
+/// and so is the table.
+pub(crate) fn one_bin(parameters: &Parameters) -> Result<Thresholds, ParameterError> {
+    let refuse = |reason: String, remedy| ParameterError::Start { start: parameters.start.to_string(), reason, remedy };
+    let bins = stationary(parameters, Measure::Post).map_err(|error| match error {
+        TheoryError::Parameter(error) => error,
+        other => refuse(other.to_string(), "use another start"),
+    })?;
+    let [(_, law)] = bins.groups() else { unreachable!("a stationary state has one law for all bins") };
+    let visible = law.levels(HALF_RESOLUTION);
+    if visible > MAX_LEVELS {
+        let mean = law.mean();
+        let reason = format!(
+            "the law of a bin has {visible:.3e} levels of probability above 2^-64 (mean load {mean:.0}), and at most \
+             2^24 are tabulated"
+        );
+        return Err(refuse(reason, "use a smaller lambda, or each:H with H near the mean load"));
+    }
+    Ok(Thresholds::from_exceedances((1..=visible).map(|k| law.exceedance(k))))
+}
+
+/// About the autocorrelation time of the total load: 1 plus twice the sum of its autocorrelations, in rounds.
+///
+/// With one choice each bin is a queue that drifts down by 1 - lambda a round: (1 - lambda)^-2 rounds up to a factor.
+/// With more the total load is drawn back at a rate of about 1 - lambda. The factors 3 and 1.3 are measured: 1.7 to 3.3
+/// for one choice at lambda = 0.5 to 0.97, and 0.8 to 1.3 for two and three at lambda = 0.5 to 1 - 2^-9.
+pub(super) fn autocorrelation_rounds(parameters: &Parameters) -> f64 {
+    let gap = 1.0 - parameters.lambda;
+    if parameters.d == 1 || parameters.n == 1 { 3.0 / (gap * gap) } else { 1.3 / gap }
 }
 
 fn stationary(parameters: &Parameters, measure: Measure) -> Result<Population, TheoryError> {

@@ -1,6 +1,7 @@
 //! The law of the load of one bin.
 
 use super::special::sums_from;
+use crate::float::{exp, exp_m1};
 
 /// A geometric tail: `P(load >= k) = exp(log_scale - rate k)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,7 +14,7 @@ pub struct Geometric {
 
 impl Geometric {
     pub(super) fn at_least(&self, k: f64) -> f64 {
-        (self.log_scale - self.rate * k).exp()
+        exp(self.log_scale - self.rate * k)
     }
 }
 
@@ -41,7 +42,7 @@ impl Marginal {
         let rest = tail.map_or(0.0, |tail| tail.at_least(len as f64));
         let exceedances = sums_from(&probabilities, rest);
         // Beyond the table the load is `len` plus a geometric number of mean 1 / (z0 - 1).
-        let over = tail.map_or(0.0, |tail| 1.0 / tail.rate.exp_m1());
+        let over = tail.map_or(0.0, |tail| 1.0 / exp_m1(tail.rate));
         let levels = || (0..).map(f64::from as fn(u32) -> f64).zip(&probabilities);
         let mean =
             levels().map(|(k, p)| k * p).sum::<f64>() + if rest > 0.0 { rest * (len as f64 + over) } else { 0.0 };
@@ -83,11 +84,28 @@ impl Marginal {
         table.copied().unwrap_or_else(tail)
     }
 
+    /// Loads k >= 1 with P(load >= k) >= `floor`, which is below 1.
+    pub(super) fn levels(&self, floor: f64) -> u64 {
+        let (mut low, mut high) = (0, 1);
+        while self.exceedance(high) >= floor {
+            (low, high) = (high, 2 * high);
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.exceedance(middle) >= floor {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
     /// P(load = k).
     #[must_use]
     pub fn probability(&self, k: u64) -> f64 {
         let Some(i) = k.checked_sub(self.first) else { return 0.0 };
-        let tail = || self.tail.map_or(0.0, |tail| tail.at_least(i as f64) * -(-tail.rate).exp_m1());
+        let tail = || self.tail.map_or(0.0, |tail| tail.at_least(i as f64) * -exp_m1(-tail.rate));
         usize::try_from(i).ok().and_then(|i| self.probabilities.get(i)).copied().unwrap_or_else(tail)
     }
 
@@ -129,18 +147,19 @@ impl Marginal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::float::{ln, powi};
 
     #[test]
     fn a_geometric_law_is_the_same_from_table_and_tail() {
         // P(load = k) = 2^-(k+1).
-        let tail = Geometric { log_scale: 0.0, rate: 2f64.ln() };
-        let tables = [0, 1, 7].map(|len| Marginal::new(0, (1..=len).map(|k| 0.5f64.powi(k)).collect(), Some(tail)));
+        let tail = Geometric { log_scale: 0.0, rate: ln(2.0) };
+        let tables = [0, 1, 7].map(|len| Marginal::new(0, (1..=len).map(|k| powi(0.5, k)).collect(), Some(tail)));
         for law in tables {
             assert!((law.mean() - 1.0).abs() < 1e-15 && (law.variance() - 2.0).abs() < 1e-14);
             for k in [0, 1, 6, 7, 8, 100] {
-                let meant = 0.5f64.powi(k);
-                assert!((law.exceedance(k as u64) / meant - 1.0).abs() < 1e-13);
-                assert!((law.probability(k as u64) / meant * 2.0 - 1.0).abs() < 1e-13);
+                let meant = powi(0.5, k);
+                assert!((law.exceedance(k.into()) / meant - 1.0).abs() < 1e-13);
+                assert!((law.probability(k.into()) / meant * 2.0 - 1.0).abs() < 1e-13);
             }
         }
     }

@@ -26,6 +26,7 @@
 use super::arrivals::{beyond, poisson};
 use super::marginal::Marginal;
 use super::special::increasing_root;
+use crate::float::exp;
 
 /// `q(x, y) = (x^d - y^d)/(x - y)` and its derivative in y.
 pub(super) fn share(x: f64, y: f64, d: u32) -> (f64, f64) {
@@ -66,27 +67,27 @@ pub(super) fn fixed_point(lambda: f64, gap: f64, d: u32) -> Marginal {
 fn level(x: f64, flow: f64, lambda: f64, d: u32) -> f64 {
     // In v = ln(p / flow) = lambda q, which is at most lambda q(x, x), the slope is at least 1.
     let v = increasing_root(0.0, lambda * share(x, x, d).0, |v| {
-        let p = flow * v.exp();
+        let p = flow * exp(v);
         let (q, slope) = share(x, f64::max(x - p, 0.0), d);
         (v - lambda * q, if p < x { 1.0 + lambda * p * slope } else { 1.0 })
     });
-    flow * v.exp()
+    flow * exp(v)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::float::powi;
 
     #[test]
     fn share_is_the_difference_quotient() {
         for (x, y, d) in [(0.9, 0.2, 2), (0.75, 0.5, 3), (1.0, 0.25, 7), (0.5, 0.0, 4)] {
             let (q, slope) = share(x, y, d);
-            let d = d as i32;
-            assert!((q - (x.powi(d) - y.powi(d)) / (x - y)).abs() < 1e-14);
+            assert!((q - (powi(x, d) - powi(y, d)) / (x - y)).abs() < 1e-14);
             let h = 1e-6;
-            assert!((slope - (share(x, y + h, d as u32).0 - q) / h).abs() < 1e-4);
+            assert!((slope - (share(x, y + h, d).0 - q) / h).abs() < 1e-4);
         }
         assert_eq!(share(0.3, 0.1, 1), (1.0, 0.0));
-        assert!((share(0.5, 0.5, 256).0 - 256.0 * 0.5f64.powi(255)).abs() < 1e-80);
+        assert!((share(0.5, 0.5, 256).0 - 256.0 * powi(0.5, 255)).abs() < 1e-80);
     }
 }

@@ -12,6 +12,8 @@
 //! `lambda` is taken as the exact value of its `f64`; 1 - lambda is then exact too, and everything is computed from it,
 //! so that lambda = 1 - 1e-9 is as accurate as lambda = 0.5.
 
+#![warn(clippy::disallowed_methods)]
+
 mod arrivals;
 pub mod bounds;
 pub mod leaky;
@@ -29,8 +31,9 @@ pub use population::Population;
 pub use small_chain::{ChainLaw, SmallChain};
 pub use transient::{FLOOR, Transient};
 
-use crate::process::ParameterError;
 use crate::process::leaky::Parameters;
+use crate::process::{Measure, ParameterError, ProcessSpec};
+use leaky::{Prediction, When};
 
 /// Most bins of a prediction: whole numbers are exact in an `f64` up to here.
 pub const MAX_BINS: u64 = 1 << 53;
@@ -90,6 +93,22 @@ pub enum TheoryError {
         /// Rounds computed.
         rounds: u64,
     },
+}
+
+/// The stationary laws of a process, where they are known.
+#[must_use]
+pub fn stationary(process: &ProcessSpec, measure: Measure) -> Option<Prediction> {
+    match process {
+        ProcessSpec::Leaky(parameters) => leaky::predict(parameters, When::Stationary, measure).ok(),
+    }
+}
+
+/// About the autocorrelation time of the total load in the stationary state, in rounds; infinite where there is none.
+#[must_use]
+pub fn autocorrelation_rounds(process: &ProcessSpec) -> f64 {
+    match process {
+        ProcessSpec::Leaky(parameters) => leaky::autocorrelation_rounds(parameters),
+    }
 }
 
 /// Checks what every prediction needs.

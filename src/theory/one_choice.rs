@@ -15,6 +15,7 @@
 use super::arrivals::{ArrivalLaw, beyond};
 use super::marginal::{Geometric, Marginal};
 use super::special::increasing_root;
+use crate::float::{exp_m1, ln, ln_1p};
 
 /// Levels in a row that must agree with the asymptote.
 const AGREEING: usize = 8;
@@ -39,7 +40,7 @@ pub(super) fn stationary(arrivals: &ArrivalLaw, gap: f64) -> Marginal {
         p.push(next);
         assert!(k < MOST_LEVELS, "the law meets its asymptote within {MOST_LEVELS} levels");
         let agrees = asymptote.is_some_and(|tail| {
-            let meant = tail.at_least(k as f64) * -(-tail.rate).exp_m1();
+            let meant = tail.at_least(k as f64) * -exp_m1(-tail.rate);
             // Rounding of the recursion, and of the exponent rate * k.
             let rounding = 4.0 * (k + AGREEING) as f64 * (1.0 + tail.rate) * f64::EPSILON;
             (next / meant - 1.0).abs() <= rounding
@@ -64,5 +65,5 @@ fn asymptote(arrivals: &ArrivalLaw, gap: f64) -> Option<Geometric> {
     let y = increasing_root(0.0, high, excess);
     // The residue at z0 gives C = (1 - lambda) / (A'(z0) - 1), and A(z0) = z0 makes A'(z0) - 1 = z0 (ln A - ln z)'.
     let slope = (1.0 + y) * excess(y).1;
-    Some(Geometric { log_scale: (gap / slope).ln(), rate: y.ln_1p() })
+    Some(Geometric { log_scale: ln(gap / slope), rate: ln_1p(y) })
 }

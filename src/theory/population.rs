@@ -5,6 +5,7 @@
 
 use super::marginal::Marginal;
 use super::special::integrate;
+use crate::float::{exp, exp_m1, ln, ln_1p, powf};
 
 /// Groups of independent bins, each with its law.
 #[derive(Clone, Debug)]
@@ -61,8 +62,8 @@ impl Population {
     /// P(max load >= k).
     #[must_use]
     pub fn max_exceedance(&self, k: u64) -> f64 {
-        let none: f64 = self.groups.iter().map(|(bins, law)| bins * (-law.exceedance(k).min(1.0)).ln_1p()).sum();
-        -none.exp_m1()
+        let none: f64 = self.groups.iter().map(|(bins, law)| bins * ln_1p(-law.exceedance(k).min(1.0))).sum();
+        -exp_m1(none)
     }
 
     /// Smallest load that the max load stays at or below with probability `q` at least, 0 < q < 1.
@@ -106,10 +107,10 @@ impl Population {
             return reached as f64 + table(end) + beyond.take_while(|p| *p > 1e-20).sum::<f64>();
         };
         let u = tail.at_least(end as f64).min(1.0);
-        let f = |s: f64| -(bins * (-u * (-s).exp()).ln_1p()).exp_m1();
-        let slope = -tail.rate * bins * u * (1.0 - u).powf(bins - 1.0);
+        let f = |s: f64| -exp_m1(bins * ln_1p(-u * exp(-s)));
+        let slope = -tail.rate * bins * u * powf(1.0 - u, bins - 1.0);
         // Beyond 45 + ln n the max reaches that level with probability below 1e-19.
-        table(end) + integrate(45.0 + bins.ln(), f) / tail.rate + 0.5 * f(0.0) - slope / 12.0
+        table(end) + integrate(45.0 + ln(bins), f) / tail.rate + 0.5 * f(0.0) - slope / 12.0
     }
 }
 
@@ -131,7 +132,7 @@ mod tests {
         }
         // One bin: 1 / (e^rate - 1).
         for rate in [1e-9, 1e-4, 0.5] {
-            assert!((geometric(rate, 1.0).mean_max() * rate.exp_m1() - 1.0).abs() < 1e-13);
+            assert!((geometric(rate, 1.0).mean_max() * exp_m1(rate) - 1.0).abs() < 1e-13);
         }
     }
 

@@ -12,7 +12,7 @@
 //! | `measure` | string | `"pre"` or `"post"`: loads before or after the deletions of a round |
 //! | `load` | object | law of a bin chosen at random: `basis`, `mean`, `variance`, `empty_fraction`, `decay_rate` |
 //! | `max_load` | object | largest load of all bins: `basis`, `mean`, `quantiles` (a list of [q, load]) |
-//! | `bounds` | object or null | shapes of the paper's [`bounds`]: `one_choice`, `two_choices`; null at lambda = 1 |
+//! | `bounds` | object or null | shapes of the paper's [`bounds`](super::bounds): `one_choice`, `two_choices`; null at lambda = 1 |
 //! | `levels` | list | `k`, `load_exceedance` = P(load >= k), `max_exceedance` = P(max load >= k) |
 //!
 //! `basis` is `"exact"`, `"mean-field"` (the limit of many bins) or `"independent-bins"` (n bins with the law of the
@@ -23,7 +23,7 @@
 //! that one of them reaches with probability below 1e-15, in steps of 1, 2, 5, 10, .. such that there are at most 1000
 //! in all. As CSV it is the whole table, its columns the fields.
 
-use super::bounds;
+use super::bounds::Bounds;
 use super::leaky::{Basis, Prediction, When};
 use super::population::Population;
 use crate::process::Measure;
@@ -46,6 +46,13 @@ pub(crate) struct Document<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) round: Option<u64>,
     pub(crate) measure: Measure,
+    #[serde(flatten)]
+    pub(crate) laws: Laws,
+}
+
+/// The answer itself.
+#[derive(Debug, Serialize)]
+pub(crate) struct Laws {
     pub(crate) load: Load,
     pub(crate) max_load: MaxLoad,
     pub(crate) bounds: Option<Bounds>,
@@ -68,12 +75,6 @@ pub(crate) struct MaxLoad {
     pub(crate) quantiles: Vec<(f64, u64)>,
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Bounds {
-    pub(crate) one_choice: f64,
-    pub(crate) two_choices: f64,
-}
-
 /// How likely a load is reached.
 #[derive(Debug, Serialize)]
 pub(crate) struct Level {
@@ -84,12 +85,6 @@ pub(crate) struct Level {
 
 impl<'a> Document<'a> {
     pub(crate) fn new(parameters: &'a Parameters, when: When, measure: Measure, prediction: &Prediction) -> Self {
-        let bins = &prediction.bins;
-        let (n, gap) = (parameters.n as f64, 1.0 - parameters.lambda);
-        let tail = match bins.groups() {
-            [(_, law)] => law.tail(),
-            _ => None,
-        };
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -100,6 +95,19 @@ impl<'a> Document<'a> {
                 When::Round(round) => Some(round),
             },
             measure,
+            laws: Laws::new(prediction),
+        }
+    }
+}
+
+impl Laws {
+    pub(crate) fn new(prediction: &Prediction) -> Self {
+        let bins = &prediction.bins;
+        let tail = match bins.groups() {
+            [(_, law)] => law.tail(),
+            _ => None,
+        };
+        Self {
             load: Load {
                 basis: prediction.load_basis,
                 mean: bins.mean_load(),
@@ -112,8 +120,7 @@ impl<'a> Document<'a> {
                 mean: bins.mean_max(),
                 quantiles: [0.05, 0.5, 0.95, 0.999].map(|q| (q, bins.max_quantile(q))).to_vec(),
             },
-            bounds: (gap > 0.0)
-                .then(|| Bounds { one_choice: bounds::one_choice(n, gap), two_choices: bounds::two_choices(n, gap) }),
+            bounds: prediction.bounds,
             levels: Level::grid(bins, MAX_LEVELS),
         }
     }

@@ -11,6 +11,7 @@
 
 use super::TheoryError;
 use super::arrivals::ArrivalLaw;
+use crate::float::powi;
 use crate::process::leaky::Parameters;
 use crate::process::start::Initial;
 use std::collections::HashMap;
@@ -60,7 +61,7 @@ impl SmallChain {
     /// A parameter outside its range, an initial load above the cap, or too many states.
     pub fn new(parameters: &Parameters, cap: u32) -> Result<Self, TheoryError> {
         super::validate(parameters)?;
-        let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
+        let Parameters { n, lambda, d, arrivals, .. } = *parameters;
         let too_large = TheoryError::ChainSize { n, cap };
         // Sorted loads of n bins up to the cap: C(cap + n, n).
         let count = (1..=n).try_fold(1.0, |c, i| {
@@ -75,7 +76,7 @@ impl SmallChain {
         let mut ends = Vec::with_capacity(states.len());
         for state in &states {
             let mut row: HashMap<u32, f64> = HashMap::new();
-            let joins = join_probabilities(state, d as i32);
+            let joins = join_probabilities(state, d as u32);
             for (balls, &p) in arrivals.iter().enumerate().filter(|(_, p)| **p >= NEGLIGIBLE) {
                 splits(balls as u32, &joins, p, &mut vec![0; bins], 0, &mut |split, p| {
                     let mut next: State = state.iter().zip(split).map(|(x, a)| (x + a).saturating_sub(1)).collect();
@@ -96,10 +97,14 @@ impl SmallChain {
         }
         let mut chain = Self { n: bins, cap, states, index, transitions, ends, start: Vec::new() };
         let fixed = |loads: Vec<u32>| vec![(loads, 1.0)];
-        let starts = match start.resolve(n as u32)? {
+        let starts = match parameters.initial(n)? {
             Initial::Same(h) => fixed(vec![h; bins]),
             Initial::OneBin(h) => fixed((0..bins).map(|i| if i == 0 { h } else { 0 }).collect()),
             Initial::Loads(loads) => fixed(loads),
+            Initial::Independent(law) => {
+                let p: Vec<f64> = std::iter::repeat_n(0.0, law.first() as usize).chain(law.probabilities()).collect();
+                chain.states.iter().map(|state| (state.to_vec(), independent(state, &p))).collect()
+            }
             Initial::Random(h) if h > cap => return Err(TheoryError::ChainStart { load: h, cap }),
             Initial::Random(h) => {
                 let mut all = Vec::new();
@@ -214,13 +219,24 @@ fn sorted_states(n: usize, cap: u32) -> Vec<State> {
     states
 }
 
+/// The probability that bins with independent loads of the law `p` hold these ones, in any order.
+fn independent(state: &[u32], p: &[f64]) -> f64 {
+    let (mut arrangements, mut alike, mut probability) = (1.0, 0.0, 1.0);
+    for (i, load) in state.iter().enumerate() {
+        alike = if i > 0 && state[i - 1] == *load { alike + 1.0 } else { 1.0 };
+        arrangements *= (i + 1) as f64 / alike;
+        probability *= p.get(*load as usize).copied().unwrap_or(0.0);
+    }
+    arrangements * probability
+}
+
 /// For each bin, the probability that a ball joins it.
-fn join_probabilities(state: &[u32], d: i32) -> Vec<f64> {
+fn join_probabilities(state: &[u32], d: u32) -> Vec<f64> {
     let fraction = |reaches: &dyn Fn(u32) -> bool| state.iter().filter(|&&l| reaches(l)).count() as f64;
     let n = state.len() as f64;
     let of = |&load: &u32| {
         let (at_least, above) = (fraction(&|l| l >= load), fraction(&|l| l > load));
-        ((at_least / n).powi(d) - (above / n).powi(d)) / (at_least - above)
+        (powi(at_least / n, d) - powi(above / n, d)) / (at_least - above)
     };
     state.iter().map(of).collect()
 }
@@ -237,7 +253,7 @@ fn splits(
 ) {
     if bin + 1 == joins.len() {
         split[bin] = balls;
-        use_split(split, weight * joins[bin].powi(balls as i32));
+        use_split(split, weight * powi(joins[bin], balls));
         return;
     }
     // Times C(balls, here) joins^here.

@@ -13,6 +13,7 @@ use super::marginal::Marginal;
 use super::mean_field::share;
 use super::population::Population;
 use super::special::sums_from;
+use crate::float::exp;
 use crate::process::leaky::Parameters;
 use crate::process::start::{Initial, Start};
 
@@ -47,13 +48,14 @@ pub struct Transient {
 }
 
 impl Transient {
-    /// The state before the first round.
+    /// The state before the first round. A mean-field start has the law that a simulation draws from, which ends where
+    /// exceedances are below 2^-64.
     ///
     /// # Errors
     /// A parameter outside its range, or an unusable initial state.
     pub fn new(parameters: &Parameters) -> Result<Self, TheoryError> {
         super::validate(parameters)?;
-        let groups = groups(&parameters.start, parameters.n)?;
+        let groups = groups(parameters)?;
         Ok(Self::with(parameters, groups))
     }
 
@@ -130,7 +132,7 @@ impl Group {
         let mut idle = 0.0;
         for (i, &p) in self.probabilities.iter().enumerate() {
             let mu = mean(self.first + i as u64);
-            let mut weight = p * (-mu).exp();
+            let mut weight = p * exp(-mu);
             if self.first == 0 && i == 0 {
                 idle = weight;
             }
@@ -208,16 +210,17 @@ impl Fractions {
 }
 
 /// The start as groups of bins of one law.
-fn groups(start: &Start, n: u64) -> Result<Vec<Group>, TheoryError> {
+fn groups(parameters: &Parameters) -> Result<Vec<Group>, TheoryError> {
+    let Parameters { n, ref start, .. } = *parameters;
     let bins = n as f64;
     let point = |bins: f64, load: u32| Group::new(bins, load.into(), vec![1.0]);
     let initial = match start {
         Start::File(_) => {
             let bins = u32::try_from(n).map_err(|_| TheoryError::FileBins { n })?;
-            start.resolve(bins)?
+            parameters.initial(bins.into())?
         }
         // The other forms mean the same for any number of bins.
-        _ => start.resolve(1)?,
+        _ => parameters.initial(1)?,
     };
     Ok(match initial {
         Initial::Same(load) => vec![point(bins, load)],
@@ -227,6 +230,7 @@ fn groups(start: &Start, n: u64) -> Result<Vec<Group>, TheoryError> {
             let (first, law) = thrown(balls, bins);
             vec![Group::new(bins, first, law)]
         }
+        Initial::Independent(law) => vec![Group::new(bins, law.first().into(), law.probabilities().collect())],
         Initial::Loads(loads) => {
             let max = loads.iter().copied().max().unwrap_or(0);
             if max > MAX_FILE_LOAD {

@@ -8,7 +8,7 @@ use super::records::{Run, Seen, State, join_words};
 use crate::backend::{BackendError, BlockResult, Control, Job, memory};
 use crate::process::Kernel;
 use crate::rng::key_of;
-use crate::stats::Tally;
+use crate::stats::{Histogram, Record, Tally};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl Pipelines {
         };
         let storage = |read_only| wgpu::BufferBindingType::Storage { read_only };
         let kinds = [wgpu::BufferBindingType::Uniform, storage(true), storage(false), storage(false), storage(false)];
-        let entries: Vec<_> = kinds.into_iter().chain([storage(false)]).zip(0..).map(binding).collect();
+        let entries: Vec<_> = kinds.into_iter().chain([storage(false); 2]).zip(0..).map(binding).collect();
         let (bindings, entries) = device.create("the simulation's pipelines", |device| {
             let module = shader_module(device, &source, checked);
             let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some("chunk"), entries: &entries };
@@ -137,9 +137,13 @@ pub(super) struct Chunk<'a> {
     loads: wgpu::Buffer,
     seen: wgpu::Buffer,
     counts: wgpu::Buffer,
+    peaks: wgpu::Buffer,
     group: wgpu::BindGroup,
     staging: Vec<wgpu::Buffer>,
+    /// Balls before and after, and the loads of the bins, which are counted over all replicas.
     tally: Tally,
+    /// All else, one for each replica.
+    records: Vec<Record>,
 }
 
 impl<'a> Chunk<'a> {
@@ -155,12 +159,12 @@ impl<'a> Chunk<'a> {
         let kernel = job.process.kernel();
         let count = replicas.end - replicas.start;
         let cells = plan.variant.cells(kernel.packing.bins);
-        require_memory(device, kernel.packing.bins, cells, count)?;
+        require_memory(device, kernel.packing.bins, cells + u64::from(form.levels), count)?;
         let rw = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
         // Buffers are zero when made, which is the form of empty bins.
         let loads = device.buffer("the loads", 4 * cells * count, rw)?;
         let states = device.buffer("the states", count * size_of::<State>() as u64, rw)?;
-        let mut tally = Tally { replicas: count, ..Tally::default() };
+        let mut tally = Tally::default();
         if !kernel.starts_empty {
             let start = start_loads(job, &kernel, &replicas);
             let max = start.iter().copied().max().unwrap_or(0);
@@ -190,11 +194,12 @@ impl<'a> Chunk<'a> {
         )?;
         device.queue.write_buffer(&table, 0, bytemuck::cast_slice(&thresholds));
         let seen = device.buffer("the tallies", count * size_of::<Seen>() as u64, rw)?;
-        let counts = device.buffer("the histograms", 4 * (2 * u64::from(form.levels) + 1), rw)?;
+        let counts = device.buffer("the histograms", 4 * (u64::from(form.levels) + 1), rw)?;
+        let peaks = device.buffer("the max loads", 4 * u64::from(form.levels) * count, rw)?;
         let bytes = seen.size() + counts.size();
         let read = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
         let staging = (0..IN_FLIGHT).map(|_| device.buffer("a read-back", bytes, read)).collect::<Result<_, _>>()?;
-        let buffers = [&run, &table, &loads, &states, &seen, &counts];
+        let buffers = [&run, &table, &loads, &states, &seen, &counts, &peaks];
         let entries: Vec<_> = (0..)
             .zip(buffers)
             .map(|(binding, b)| wgpu::BindGroupEntry { binding, resource: b.as_entire_binding() })
@@ -202,7 +207,24 @@ impl<'a> Chunk<'a> {
         let descriptor =
             wgpu::BindGroupDescriptor { label: Some("chunk"), layout: &pipelines.bindings, entries: &entries };
         let group = device.create("the bindings", |device| device.create_bind_group(&descriptor))?;
-        Ok(Ok(Self { device, pipelines, job, plan, form, replicas, run, loads, seen, counts, group, staging, tally }))
+        let records = vec![Record::default(); count as usize];
+        Ok(Ok(Self {
+            device,
+            pipelines,
+            job,
+            plan,
+            form,
+            replicas,
+            run,
+            loads,
+            seen,
+            counts,
+            peaks,
+            group,
+            staging,
+            tally,
+            records,
+        }))
     }
 
     /// Runs all rounds. `submitted` is called after each submission.
@@ -218,10 +240,20 @@ impl<'a> Chunk<'a> {
         let mut ramp = Ramp::new(first as u64, self.plan.most_rounds, budget);
         let mut flights = VecDeque::new();
         let (mut round, mut submissions, mut reported) = (0, 0, 0);
+        // Rounds that may have been counted in the max loads since these were read.
+        let mut counted = 0;
         let mut idle_since = Instant::now();
         loop {
             while round < total && flights.len() < IN_FLIGHT {
                 let rounds = ramp.rounds().min(total - round);
+                if counted + rounds > self.plan.most_counted {
+                    if !flights.is_empty() {
+                        break;
+                    }
+                    self.read_peaks()?;
+                    counted = 0;
+                }
+                counted += rounds;
                 flights.push_back(self.submit(round, rounds, submissions % IN_FLIGHT));
                 submitted(self.device);
                 submissions += 1;
@@ -242,11 +274,13 @@ impl<'a> Chunk<'a> {
                 return Ok(Ended::Outgrown(self.form.grow(0)?));
             }
         }
+        self.read_peaks()?;
         let loads = self.read_loads()?;
+        self.records.iter().for_each(|record| self.tally.add(record));
         if !self.form.wide && !self.tally.conserves_balls() {
             // A narrow load or its joins overflowed, which always loses balls; see shaders/bins.wgsl.
             control.retract(reported);
-            return Ok(Ended::Outgrown(self.form.grow(0)?));
+            return Ok(Ended::Outgrown(self.form.widen()));
         }
         Ok(Ended::Done(Box::new(BlockResult { tally: self.tally, loads })))
     }
@@ -326,36 +360,50 @@ impl<'a> Chunk<'a> {
             (bytemuck::pod_collect_to_vec::<u8, Seen>(seen), bytemuck::pod_collect_to_vec::<u8, u32>(counts))
         };
         staging.unmap();
-        for seen in seen {
+        for (record, seen) in self.records.iter_mut().zip(seen) {
             if u64::from(seen.rounds) != flight.rounds {
                 let message = format!("the GPU did {} rounds instead of {}", seen.rounds, flight.rounds);
                 return Err(BackendError::Device(message));
             }
-            self.tally.flow.arrived += join_words(seen.arrived_low, seen.arrived_high);
-            self.tally.flow.departed += join_words(seen.departed_low, seen.departed_high);
-            self.tally.total_load.merge(&seen.total_load.moments(seen.samples));
-            self.tally.empty_bins.merge(&seen.empty_bins.moments(seen.samples));
+            record.flow.arrived += join_words(seen.arrived_low, seen.arrived_high);
+            record.flow.departed += join_words(seen.departed_low, seen.departed_high);
+            record.total_load.merge(&seen.total_load.moments(seen.samples));
+            record.empty_bins.merge(&seen.empty_bins.moments(seen.samples));
         }
+        let (beyond, counts) = counts.split_last().expect("the last counter is that of the values beyond all levels");
+        add_counts(&mut self.tally.load_per_bin, counts);
+        Ok(*beyond == 0)
+    }
+
+    /// Adds the counts of the max loads to the records, and clears them.
+    fn read_peaks(&mut self) -> Result<(), BackendError> {
+        let bytes = self.read("the read-back of the max loads", &self.peaks, true)?;
         let levels = self.form.levels as usize;
-        for (value, &count) in (0..).zip(&counts[..levels]) {
-            self.tally.max_load.add(value, u64::from(count));
+        self.records.par_iter_mut().zip(bytes.par_chunks_exact(4 * levels)).for_each(|(record, counts)| {
+            // Not aligned to a word on every platform.
+            add_counts(&mut record.max_load, &bytemuck::pod_collect_to_vec::<u8, u32>(counts));
+        });
+        Ok(())
+    }
+
+    /// The bytes of `buffer`, which is cleared behind them if that is asked for.
+    fn read(&self, what: &'static str, buffer: &wgpu::Buffer, clear: bool) -> Result<wgpu::BufferView, BackendError> {
+        let read = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
+        let staging = self.device.buffer(what, buffer.size(), read)?;
+        let Device { device, queue, .. } = self.device;
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
+        if clear {
+            encoder.clear_buffer(buffer, 0, None);
         }
-        for (value, &count) in (0..).zip(&counts[levels..2 * levels]) {
-            self.tally.load_per_bin.add(value, u64::from(count));
-        }
-        Ok(counts[2 * levels] == 0)
+        let mapped = map_on_submit(&encoder, &staging);
+        let submission = queue.submit([encoder.finish()]);
+        mapped_bytes(self.device, &staging, &submission, &mapped)
     }
 
     /// Adds up the final loads; gives them where they are wanted.
     fn read_loads(&mut self) -> Result<Vec<u32>, BackendError> {
-        let read = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
-        let staging = self.device.buffer("the read-back of the loads", self.loads.size(), read)?;
-        let Device { device, queue, .. } = self.device;
-        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.copy_buffer_to_buffer(&self.loads, 0, &staging, 0, self.loads.size());
-        let mapped = map_on_submit(&encoder, &staging);
-        let submission = queue.submit([encoder.finish()]);
-        let bytes = mapped_bytes(self.device, &staging, &submission, &mapped)?;
+        let bytes = self.read("the read-back of the loads", &self.loads, false)?;
         let stride = if self.form.wide { 8 } else { 4 };
         let load = |word: &[u8]| bytemuck::pod_read_unaligned::<u32>(&word[..4]);
         let sum = |part: &[u8]| part.chunks_exact(stride).map(|word| u64::from(load(word))).sum::<u64>();
@@ -364,12 +412,19 @@ impl<'a> Chunk<'a> {
     }
 }
 
+/// Adds `counts[value]` for each value.
+fn add_counts(histogram: &mut Histogram, counts: &[u32]) {
+    for (value, &count) in (0..).zip(counts) {
+        histogram.add(value, u64::from(count));
+    }
+}
+
 /// Refuses a chunk that the host has no room for.
-fn require_memory(device: &Device, bins: u32, cells: u64, replicas: u64) -> Result<(), BackendError> {
-    // The words, their way through wgpu's staging, and the loads themselves; a software adapter's memory is the host's.
+fn require_memory(device: &Device, bins: u32, words: u64, replicas: u64) -> Result<(), BackendError> {
+    // The words of loads and counters, their way through wgpu's staging, and the loads themselves; a software adapter's memory is the host's.
     let copies = if device.is_software() { 4 } else { 3 };
     let what = format!("running {replicas} x {bins} bins at once");
-    memory::require(what, copies * 4 * cells * replicas, "use fewer bins, or --backend cpu")
+    memory::require(what, copies * 4 * words * replicas, "use fewer bins, or --backend cpu")
 }
 
 /// Initial loads of `replicas`, replica-major.

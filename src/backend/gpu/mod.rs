@@ -38,6 +38,8 @@ pub struct Tuning {
     pub subgroups: bool,
     /// Most rounds of a submission.
     pub most_rounds: Option<u64>,
+    /// Most rounds until the counters of the max loads are read; just before they can overflow where none is given.
+    pub most_counted: Option<u64>,
     /// Whether shaders keep all of wgpu's run-time checks.
     pub checked: bool,
     /// Changes the composed shader before it is compiled: tests plant errors with it.
@@ -53,6 +55,7 @@ impl Default for Tuning {
             workgroup: None,
             subgroups: true,
             most_rounds: None,
+            most_counted: None,
             checked: false,
             mutate: None,
         }
@@ -149,7 +152,7 @@ impl Gpu {
     fn block(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
         let mut result = BlockResult { tally: Tally::default(), loads: Vec::new() };
         let kernel = job.process.kernel();
-        let mut form = Form::NARROW;
+        let mut form = Form::first(block.end - block.start);
         let mut start = block.start;
         while start < block.end {
             let plan = plan::plan(&self.device, &self.tuning, job, block.end - start, form)?;

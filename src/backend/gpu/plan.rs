@@ -17,8 +17,11 @@ pub(super) struct Form {
 
 /// A narrow load has 16 bits.
 const NARROW_LEVELS: u32 = 1 << 16;
-/// Most levels that are counted: two histograms of 32 MiB, read back after each submission.
+/// Most levels that are counted: 32 MiB for the loads, and as much again for the max loads of each replica.
 const MAX_LEVELS: u32 = 1 << 23;
+/// Fewest levels to begin with, and about how many for all replicas of a block together: 16 MiB.
+const FIRST_LEVELS: u32 = 1 << 8;
+const FIRST_COUNTERS: u64 = 1 << 22;
 /// Loads of a chunk take at most this many bytes where more than one replica does.
 const CHUNK_BYTES: u64 = 1 << 28;
 /// Replicas from which one workgroup each keeps a GPU as busy as all threads on one replica (an estimate from the
@@ -33,24 +36,35 @@ const MAX_GRID_ROUNDS: u64 = 1 << 10;
 pub(super) const MAX_DIMENSION: u64 = 65_535;
 
 impl Form {
-    /// The form to begin with.
-    pub(super) const NARROW: Form = Form { wide: false, levels: NARROW_LEVELS };
+    /// The form to begin with, for a block of this many replicas.
+    pub(super) fn first(replicas: u64) -> Form {
+        let levels = (FIRST_COUNTERS / replicas.max(1)).clamp(FIRST_LEVELS.into(), NARROW_LEVELS.into());
+        Form { wide: false, levels: 1 << levels.ilog2() }
+    }
 
     /// Whether initial loads up to `max` can be held and counted.
     pub(super) fn holds(&self, max: u32) -> bool {
         max < self.levels
     }
 
-    /// The next larger form; it holds `max`.
+    /// The next form with more levels; it holds `max`.
     pub(super) fn grow(self, max: u32) -> Result<Form, BackendError> {
-        // Twice what is there, so that the form is not outgrown at once.
-        let levels = self.levels.max(max).saturating_mul(2).checked_next_power_of_two().unwrap_or(u32::MAX);
-        let larger = Form { wide: true, levels: levels.min(MAX_LEVELS) };
+        // Much more than what is there, so that the form is not outgrown again and again.
+        let enough =
+            self.levels.saturating_mul(8).max(max.saturating_mul(2).checked_next_power_of_two().unwrap_or(u32::MAX));
+        let most = if self.levels < NARROW_LEVELS && max < NARROW_LEVELS { NARROW_LEVELS } else { MAX_LEVELS };
+        let levels = enough.min(most);
+        let larger = Form { wide: self.wide || levels > NARROW_LEVELS, levels };
         if larger.levels > self.levels && larger.holds(max) {
             return Ok(larger);
         }
         let message = format!("the GPU tallies loads below {MAX_LEVELS} balls and met a larger one; use --backend cpu");
         Err(BackendError::Unsupported(message))
+    }
+
+    /// The same levels with wide loads.
+    pub(super) fn widen(self) -> Form {
+        Form { wide: true, ..self }
     }
 }
 
@@ -62,6 +76,8 @@ pub(super) struct Plan {
     pub(super) replicas: u64,
     /// Most rounds of a submission.
     pub(super) most_rounds: u64,
+    /// Most rounds until the max loads are read; at least as many as a submission has.
+    pub(super) most_counted: u64,
 }
 
 /// Plans `replicas` replicas of `job` on `device`.
@@ -131,7 +147,8 @@ pub(super) fn plan(
         },
     ];
     let most_rounds = most_rounds.into_iter().fold(MAX_ROUNDS, u64::min).max(1);
-    Ok(Plan { variant, replicas, most_rounds })
+    let most_counted = tuning.most_counted.unwrap_or(u32::MAX.into()).max(most_rounds);
+    Ok(Plan { variant, replicas, most_rounds, most_counted })
 }
 
 /// Replicas that fit at once; at least one, or an error.
@@ -140,8 +157,8 @@ fn most_replicas(device: &Device, kernel: &Kernel<'_>, variant: &Variant) -> Res
     let replica = 4 * variant.cells(bins);
     // A shader addresses the words of a binding with 32 bits.
     let binding = device.summary.max_storage_binding.min(device.summary.max_buffer).min(u64::from(u32::MAX));
-    let counts = 4 * (2 * u64::from(variant.levels) + 1);
-    let needed = replica.max(counts);
+    let counters = 4 * u64::from(variant.levels);
+    let needed = replica.max(counters + 4);
     if needed > binding {
         return Err(BackendError::Memory {
             what: format!("one replica of n = {bins} bins"),
@@ -160,7 +177,7 @@ fn most_replicas(device: &Device, kernel: &Kernel<'_>, variant: &Variant) -> Res
     // Thread numbers of a dispatch stay in 32 bits.
     let dispatched = (u64::from(u32::MAX) / u64::from(variant.workgroup)).min(MAX_DIMENSION * MAX_DIMENSION) / groups;
     let records = binding / size_of::<Seen>() as u64;
-    Ok((binding.min(CHUNK_BYTES) / replica).min(dispatched).min(records).max(1))
+    Ok((binding.min(CHUNK_BYTES) / replica.max(counters)).min(dispatched).min(records).max(1))
 }
 
 /// Rounds of a dispatch for which no invocation of a software adapter passes its loop limit, as if no loop were
@@ -185,17 +202,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn forms_begin_with_levels_for_all_replicas() {
+        for (replicas, levels) in
+            [(0, 1 << 16), (1, 1 << 16), (64, 1 << 16), (65, 1 << 15), (16_384, 256), (1 << 40, 256)]
+        {
+            assert_eq!(Form::first(replicas), Form { wide: false, levels }, "{replicas}");
+        }
+    }
+
+    #[test]
     fn forms_grow_until_they_hold_a_load_or_refuse_it() {
-        assert!(Form::NARROW.holds(65_535) && !Form::NARROW.holds(65_536));
-        for (max, levels) in [(0, 1 << 17), (65_536, 1 << 17), (1_000_000, 1 << 21), (MAX_LEVELS - 1, MAX_LEVELS)] {
-            let grown = Form::NARROW.grow(max).expect("there is room");
-            assert_eq!(grown, Form { wide: true, levels }, "{max}");
+        let narrow = |levels| Form { wide: false, levels };
+        let wide = |levels| Form { wide: true, levels };
+        for (form, max, grown) in [
+            (narrow(256), 0, narrow(2048)),
+            (narrow(256), 3000, narrow(8192)),
+            (narrow(1 << 14), 0, narrow(1 << 16)),
+            (narrow(256), 65_535, narrow(1 << 16)),
+            (narrow(256), 65_536, wide(1 << 17)),
+            (narrow(1 << 16), 0, wide(1 << 19)),
+            (wide(256), 0, wide(2048)),
+            (narrow(1 << 16), 1_000_000, wide(1 << 21)),
+            (narrow(1 << 16), MAX_LEVELS - 1, wide(MAX_LEVELS)),
+        ] {
+            assert_eq!(form.grow(max).expect("there is room"), grown, "{form:?}, {max}");
             assert!(grown.holds(max));
         }
-        let largest = Form { wide: true, levels: MAX_LEVELS };
-        for refused in [Form::NARROW.grow(MAX_LEVELS), Form::NARROW.grow(u32::MAX), largest.grow(0)] {
+        for refused in [narrow(1 << 16).grow(MAX_LEVELS), narrow(256).grow(u32::MAX), wide(MAX_LEVELS).grow(0)] {
             let message = refused.expect_err("no room").to_string();
             assert!(message.contains("--backend cpu"), "{message}");
         }
+        assert_eq!(narrow(256).widen(), wide(256));
     }
 }

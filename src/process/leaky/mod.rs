@@ -17,12 +17,15 @@ pub use profile::LeakyProfile;
 
 use super::start::{Initial, Start};
 use super::{Kernel, Observation, ParameterError, Process, Runner};
+use crate::grid;
 use crate::number;
+use crate::profile::ProfileChain;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
 use crate::rng::lanes::Lanes;
 use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use crate::stats::Flow;
+use crate::theory;
 use serde::{Deserialize, Serialize};
 
 /// How many balls arrive in a round; every law has mean lambda n.
@@ -54,7 +57,7 @@ pub struct Parameters {
     /// Law of the number of arrivals
     #[arg(long, value_enum, default_value_t)]
     pub arrivals: Arrivals,
-    /// Initial loads: `empty`, `each:H`, `one-bin:H`, `random:H` or `file:PATH`
+    /// Initial loads: `empty`, `each:H`, `one-bin:H`, `random:H`, `mean-field` or `file:PATH`
     #[arg(long, default_value_t)]
     pub start: Start,
 }
@@ -62,6 +65,44 @@ pub struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self { n: 1024, lambda: 0.95, d: 2, arrivals: Arrivals::default(), start: Start::default() }
+    }
+}
+
+/// Grids of the parameters; see [`crate::grid`].
+#[derive(Clone, Debug, clap::Args)]
+pub struct Grid {
+    /// Numbers of bins
+    #[arg(long, value_name = "GRID", default_value = "1024")]
+    pub n: grid::Counts,
+    /// Arrival rates
+    #[arg(long, value_name = "GRID", default_value = "0.95", allow_hyphen_values = true)]
+    pub lambda: grid::Rates,
+    /// Numbers of bins that a ball samples
+    #[arg(short, long, value_name = "GRID", default_value = "2")]
+    pub d: grid::Counts,
+    /// Law of the number of arrivals
+    #[arg(long, value_enum, default_value_t)]
+    pub arrivals: Arrivals,
+    /// Initial loads, as in a run
+    #[arg(long, default_value_t = Start::MeanField)]
+    pub start: Start,
+}
+
+impl Grid {
+    /// Values of n, d and lambda.
+    pub(super) fn sizes(&self) -> [usize; 3] {
+        [self.n.0.len(), self.d.0.len(), self.lambda.0.len()]
+    }
+
+    /// All combinations, by n, then d, then lambda.
+    pub(super) fn points(&self) -> impl Iterator<Item = Parameters> {
+        let Self { n, lambda, d, arrivals, start } = self;
+        n.0.iter().flat_map(move |&n| {
+            d.0.iter().flat_map(move |&d| {
+                let of = move |&lambda| Parameters { n, lambda, d, arrivals: *arrivals, start: start.clone() };
+                lambda.0.iter().map(of)
+            })
+        })
     }
 }
 
@@ -77,6 +118,11 @@ impl Parameters {
             return refuse("d", self.d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
         }
         Ok(())
+    }
+
+    /// The initial loads of `bins` bins.
+    pub(crate) fn initial(&self, bins: u64) -> Result<Initial, ParameterError> {
+        self.start.resolve(bins, || theory::leaky::one_bin(self))
     }
 
     pub(super) fn warnings(&self) -> Vec<String> {
@@ -103,6 +149,7 @@ pub struct Leaky {
     pub(crate) packing: Packing,
     initial: Initial,
     expected_balls: f64,
+    profile: LeakyProfile,
 }
 
 impl Leaky {
@@ -111,7 +158,7 @@ impl Leaky {
     /// # Errors
     /// A parameter outside its range, or an unusable initial state.
     pub fn new(parameters: &Parameters) -> Result<Self, ParameterError> {
-        let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
+        let Parameters { n, lambda, d, arrivals, .. } = *parameters;
         let refuse =
             |name, value: String, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy });
         let bins = match u32::try_from(n) {
@@ -130,8 +177,9 @@ impl Leaky {
             let reason = "the balls of a round need more than 2^31 random words";
             return refuse("n", n.to_string(), reason, "use fewer bins or a smaller d");
         }
-        let initial = start.resolve(bins)?;
-        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins) })
+        let initial = parameters.initial(n)?;
+        let profile = LeakyProfile::with(parameters, initial.clone());
+        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins), profile })
     }
 }
 
@@ -184,5 +232,9 @@ impl Process for Leaky {
             packing: self.packing,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
+    }
+
+    fn profile(&self) -> Option<&dyn ProfileChain> {
+        Some(&self.profile)
     }
 }

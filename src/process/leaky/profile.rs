@@ -6,10 +6,13 @@
 
 use super::{Arrivals, Parameters};
 use crate::process::ParameterError;
-use crate::process::start::ProfileStart;
+use crate::process::start::Initial;
 use crate::profile::{Balls, MAX_BINS, Profile, ProfileChain, Thrower};
 use crate::rng::samplers::{Rounded, binomial};
 use crate::rng::stream::Stream;
+
+/// Most balls at the start, so that no number of rounds carries them past 64 bits.
+const MAX_BALLS: u128 = 1 << 62;
 
 /// The process with validated parameters.
 #[derive(Clone, Debug)]
@@ -18,7 +21,7 @@ pub struct LeakyProfile {
     lambda: f64,
     d: u32,
     arrivals: Law,
-    start: ProfileStart,
+    initial: Initial,
 }
 
 /// Law of the number of balls of a round.
@@ -37,18 +40,32 @@ impl LeakyProfile {
     /// # Errors
     /// A parameter outside its range, or an unusable initial state.
     pub fn new(parameters: &Parameters) -> Result<Self, ParameterError> {
-        let Parameters { n, lambda, d, arrivals, ref start } = *parameters;
+        let n = parameters.n;
         if !(1..=MAX_BINS).contains(&n) {
             let (reason, remedy) = ("profiles have from 1 to 10^15 bins", "use 1 <= n <= 10^15");
             return Err(ParameterError::OutOfRange { name: "n", value: n.to_string(), reason, remedy });
         }
         parameters.check_lambda_and_d()?;
+        let initial = parameters.initial(n)?;
+        if let Initial::Same(h) = initial
+            && u128::from(n) * u128::from(h) > MAX_BALLS
+        {
+            let reason = "the bins hold more than 2^62 balls in all".to_owned();
+            let remedy = "use fewer bins or a smaller load";
+            return Err(ParameterError::Start { start: parameters.start.to_string(), reason, remedy });
+        }
+        Ok(Self::with(parameters, initial))
+    }
+
+    /// The process of valid parameters with their initial state.
+    pub(super) fn with(parameters: &Parameters, initial: Initial) -> Self {
+        let Parameters { n, lambda, d, arrivals, .. } = *parameters;
         let arrivals = match arrivals {
             Arrivals::Binomial => Law::Binomial(lambda / (1.0 - lambda)),
             Arrivals::Poisson => Law::Poisson(lambda * n as f64),
             Arrivals::Fixed => Law::Fixed(Rounded::new(lambda, n)),
         };
-        Ok(Self { bins: n, lambda, d: d as u32, arrivals, start: start.profile(n)? })
+        Self { bins: n, lambda, d: d as u32, arrivals, initial }
     }
 }
 
@@ -58,7 +75,7 @@ impl ProfileChain for LeakyProfile {
     }
 
     fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
-        self.start.draw(self.bins, stream, thrower)
+        self.initial.profile(self.bins, stream, thrower)
     }
 
     fn arrive(&self, stream: &mut Stream, thrower: &mut Thrower, profile: &mut Profile) -> u64 {

@@ -1,6 +1,7 @@
 //! The binomial law for up to 2^53 trials.
 
 use super::deviance::{deviance, or_half_turn, stirling_error};
+use crate::float::{exp, exp_m1, ln, ln_1p};
 use crate::rng::stream::Stream;
 
 /// Means below this are drawn by inversion, the others by rejection; Hörmann's constants hold from 10 on.
@@ -56,12 +57,12 @@ fn inversion(stream: &mut Stream, trials: u64, odds: f64, mean: f64) -> u64 {
 fn inversion_beyond_0(u: f64, trials: u64, odds: f64, mean: f64) -> u64 {
     /// Probability of what is left out at the far end, where rounding could keep the search going.
     const NEGLIGIBLE: f64 = 1e-20;
-    let log_none = -(trials as f64) * libm::log1p(odds);
+    let log_none = -(trials as f64) * ln_1p(odds);
     let (mut probability, mut beyond) = if log_none > -0.5 {
-        let beyond = -libm::expm1(log_none);
+        let beyond = -exp_m1(log_none);
         (1.0 - beyond, beyond)
     } else {
-        let none = libm::exp(log_none);
+        let none = exp(log_none);
         (none, 1.0 - none)
     };
     let mut k = 0;
@@ -145,7 +146,7 @@ impl Hat {
         let scaled = v * self.alpha / (self.a / (room * room) + self.b);
         let mode = (self.means[0] + self.means[0] / self.n) as i64;
         let [at_k, at_mode] = [k, mode].map(|x| self.log_shape(x));
-        libm::log(scaled * scaled * (at_k.1 / at_mode.1)) <= at_k.0 - at_mode.0
+        ln(scaled * scaled * (at_k.1 / at_mode.1)) <= at_k.0 - at_mode.0
     }
 
     /// `s` and `t` with P(x)^2 proportional to `e^s / t`.
@@ -174,7 +175,7 @@ mod tests {
     /// ln of P(k) / P(mode), and of the law at `k` in units of the hat at `u`: what `v` is compared with.
     fn log_ratio(hat: &Hat, k: i64, mode: i64) -> f64 {
         let [at_k, at_mode] = [k, mode].map(|x| hat.log_shape(x));
-        (at_k.0 - at_mode.0 - libm::log(at_k.1 / at_mode.1)) / 2.0
+        (at_k.0 - at_mode.0 - ln(at_k.1 / at_mode.1)) / 2.0
     }
 
     #[test]
@@ -217,12 +218,12 @@ mod tests {
                         assert!(room < 0.07, "the squeeze lets {k} of {n} pass");
                         continue;
                     }
-                    let density = libm::log((hat.a / (room * room) + hat.b) / hat.alpha);
+                    let density = ln((hat.a / (room * room) + hat.b) / hat.alpha);
                     let law = log_ratio(&hat, k, mode) + density;
                     tightest = tightest.max(law);
                     assert!(law <= 1e-9, "n {n}, p {p}, u {u}: the law is above the hat by {law:e}");
                     if room >= 0.07 {
-                        let slack = law - libm::log(hat.squeeze);
+                        let slack = law - ln(hat.squeeze);
                         lowest = lowest.min(slack);
                         assert!(slack >= 0.0, "n {n}, p {p}, u {u}: the squeeze is above the law by {:e}", -slack);
                     }

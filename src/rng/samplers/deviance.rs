@@ -6,6 +6,8 @@
 //! with D the deviance and e the error of Stirling's formula. Near the mean D is a square of a small quotient and not a
 //! difference of large numbers.
 
+use crate::float::ln;
+
 /// `ln x! - ln(sqrt(2 pi x) (x / e)^x)` for whole `x`; 0 at 0, where [`or_half_turn`] stands in for the square root.
 ///
 /// # Numerics
@@ -47,7 +49,7 @@ pub(super) fn or_half_turn(x: f64) -> f64 {
 /// Near the mean, the series in v = (x - mean) / (x + mean): relative error a few ulps of what `difference` has.
 pub(super) fn deviance(x: f64, mean: f64, difference: f64) -> f64 {
     if difference.abs() >= 0.1 * (x + mean) {
-        let surprise = if x == 0.0 { 0.0 } else { x * libm::log(x / mean) };
+        let surprise = if x == 0.0 { 0.0 } else { x * ln(x / mean) };
         return surprise - difference;
     }
     let v = difference / (x + mean);

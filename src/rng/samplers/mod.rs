@@ -2,8 +2,7 @@
 //! point decides a draw.
 //!
 //! Their bits are the same on every host: additions, multiplications, divisions and square roots are correctly rounded
-//! everywhere and never contracted, and logarithms and exponentials come from `libm`, which is written in Rust, and not
-//! from the system.
+//! everywhere and never contracted, and logarithms and exponentials are those of `crate::float`.
 //!
 //! | law | method | error |
 //! |---|---|---|
@@ -11,6 +10,8 @@
 //! | [`PoissonLadder`] | a bin's Poisson count as a chain of yes or no | relative 2^-50 |
 //! | [`Rounded`] | one comparison | 2^-64 |
 //! | [`scatter`] | balls in few of many bins, collisions only | none: whole numbers |
+
+#![warn(clippy::disallowed_methods)]
 
 mod binomial;
 mod deviance;

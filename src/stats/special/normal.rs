@@ -1,5 +1,7 @@
 //! The normal law: quantiles (Wichura, algorithm AS 241, Applied Statistics 37, 1988).
 
+use crate::float::ln;
+
 /// Coefficients of a rational function, highest power first.
 type Rational = [[f64; 8]; 2];
 
@@ -90,7 +92,7 @@ pub fn upper_quantile(probability: f64) -> f64 {
     if centred.abs() <= 0.425 {
         return centred * rational(&CENTRE, 0.425f64.mul_add(0.425, -centred * centred));
     }
-    let r = (-probability.min(1.0 - probability).ln()).sqrt();
+    let r = (-ln(probability.min(1.0 - probability))).sqrt();
     let z = if r <= 5.0 { rational(&MIDDLE, r - 1.6) } else { rational(&FAR, r - 5.0) };
     z.copysign(centred)
 }

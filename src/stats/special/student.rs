@@ -3,6 +3,7 @@
 //! T^2 / (df + T^2) has the law Beta(1/2, df/2), whose odds are T^2 / df.
 
 use super::beta::{self, Tail};
+use crate::float::powi;
 
 /// P(T > t).
 ///
@@ -20,7 +21,7 @@ pub fn upper_tail(t: f64, df: u64) -> f64 {
     }
     let df = df as f64;
     // Beyond these odds the square of t leaves the range of f64.
-    let odds = (t / df.sqrt()).powi(2).clamp(1e-300, 1e300);
+    let odds = powi(t / df.sqrt(), 2).clamp(1e-300, 1e300);
     let beyond = 0.5 * beta::tail_at_odds(0.5, 0.5 * df, odds, Tail::Upper);
     if t > 0.0 { beyond } else { 1.0 - beyond }
 }

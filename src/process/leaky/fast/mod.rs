@@ -13,8 +13,8 @@
 //!   no counter wrapped.
 //! * A load, after the deletion, is larger than the type holds. The largest load is found in twice the width.
 //!
-//! Then all that was done since the call began is dropped, tally included, and done again with wider cells: the
-//! caller's loads and tally are not touched before the end. In `u32` neither can happen: a round has fewer than 2^32
+//! Then all that was done since the call began is dropped, record included, and done again with wider cells: the
+//! caller's loads and record are not touched before the end. In `u32` neither can happen: a round has fewer than 2^32
 //! balls, and a load that starts at most at 2^31 and gains one ball a round in the mean stays in range for longer than
 //! anyone computes (and if it did not, the run would stop with a panic, not go on).
 
@@ -26,7 +26,7 @@ use crate::process::{Measure, Runner};
 use crate::rng::Draws;
 use crate::rng::lanes::{Kind, Lanes};
 use crate::run::Schedule;
-use crate::stats::{Flow, Tally};
+use crate::stats::{Flow, Record};
 use finish::{Cell, Load, finish};
 use std::ops::Range;
 use throw::Thrower;
@@ -64,7 +64,7 @@ impl Runner for Fast<'_> {
         loads: &mut [u32],
         rounds: Range<u64>,
         schedule: &Schedule,
-        tally: &mut Tally,
+        record: &mut Record,
     ) {
         let stretch = Stretch { process: self.process, seed, replica, rounds, schedule };
         let max = loads.iter().copied().max().unwrap_or(0);
@@ -78,7 +78,7 @@ impl Runner for Fast<'_> {
             seen = attempt::<u16>(&stretch, &mut self.thrower, &mut self.memory, loads);
         }
         let seen = seen.or_else(|| attempt::<u32>(&stretch, &mut self.thrower, &mut self.memory, loads));
-        tally.merge(&seen.expect("a load stays below 2^32"));
+        record.merge(&seen.expect("a load stays below 2^32"));
     }
 }
 
@@ -89,7 +89,7 @@ fn attempt<T: Load>(
     thrower: &mut Thrower,
     memory: &mut Vec<u64>,
     loads: &mut [u32],
-) -> Option<Tally> {
+) -> Option<Record> {
     match thrower.lanes().kind() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Lanes` of this kind exists only where the instructions were detected.
@@ -108,7 +108,7 @@ fn attempt_avx2<T: Load>(
     thrower: &mut Thrower,
     memory: &mut Vec<u64>,
     loads: &mut [u32],
-) -> Option<Tally> {
+) -> Option<Record> {
     attempt_here::<T>(stretch, thrower, memory, loads)
 }
 
@@ -119,7 +119,7 @@ fn attempt_avx512<T: Load>(
     thrower: &mut Thrower,
     memory: &mut Vec<u64>,
     loads: &mut [u32],
-) -> Option<Tally> {
+) -> Option<Record> {
     attempt_here::<T>(stretch, thrower, memory, loads)
 }
 
@@ -130,7 +130,7 @@ fn attempt_here<T: Load>(
     thrower: &mut Thrower,
     memory: &mut Vec<u64>,
     loads: &mut [u32],
-) -> Option<Tally> {
+) -> Option<Record> {
     let Stretch { process, seed, replica, ref rounds, schedule } = *stretch;
     let bins = loads.len() as u64;
     let needed = (loads.len() * size_of::<Cell<T>>()).div_ceil(size_of::<u64>());
@@ -144,7 +144,7 @@ fn attempt_here<T: Load>(
         *cell = T::rested(T::wide(load));
     }
     let mut total: u64 = loads.iter().map(|&load| u64::from(load)).sum();
-    let mut seen = Tally::default();
+    let mut seen = Record::default();
     for round in rounds.clone() {
         let draws = Draws::new(seed, replica, round);
         let balls = process.arrivals.draw(draws.arrivals());
@@ -184,7 +184,7 @@ mod tests {
 
     const SCHEDULE: Schedule = Schedule { rounds: 40, burn_in: 0, every: 1, loads_every: 1, measure: Measure::Pre };
 
-    fn by_attempt<T: Load>(process: &Leaky, loads: &mut [u32]) -> Option<Tally> {
+    fn by_attempt<T: Load>(process: &Leaky, loads: &mut [u32]) -> Option<Record> {
         let stretch = Stretch { process, seed: 5, replica: 1, rounds: 0..SCHEDULE.rounds, schedule: &SCHEDULE };
         let mut results = Lanes::available().iter().map(|&lanes| {
             let mut loads = loads.to_vec();
@@ -198,10 +198,10 @@ mod tests {
         seen
     }
 
-    fn by_definition(process: &Leaky, loads: &mut [u32]) -> Tally {
-        let mut tally = Tally::default();
-        Reference(process).advance(5, 1, loads, 0..SCHEDULE.rounds, &SCHEDULE, &mut tally);
-        tally
+    fn by_definition(process: &Leaky, loads: &mut [u32]) -> Record {
+        let mut record = Record::default();
+        Reference(process).advance(5, 1, loads, 0..SCHEDULE.rounds, &SCHEDULE, &mut record);
+        record
     }
 
     /// Whether `T` is wide enough; where it is, the result is that of the definition, else nothing has changed.
@@ -265,10 +265,10 @@ mod tests {
         for (balls, start) in [(300, 0), (2, 191), (70_000, 0), (2000, 49_151)] {
             let process = Leaky { arrivals: Thresholds::constant(balls), ..leaky(1, 0.5, 2) };
             let (mut loads, mut expected) = ([start], [start]);
-            let mut tally = Tally::default();
+            let mut record = Record::default();
             let mut runner = process.runner();
-            runner.advance(5, 1, &mut loads, 0..SCHEDULE.rounds, &SCHEDULE, &mut tally);
-            assert_eq!(tally, by_definition(&process, &mut expected));
+            runner.advance(5, 1, &mut loads, 0..SCHEDULE.rounds, &SCHEDULE, &mut record);
+            assert_eq!(record, by_definition(&process, &mut expected));
             assert_eq!(loads, expected);
         }
     }

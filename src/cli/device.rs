@@ -1,0 +1,81 @@
+//! Where to compute, as flags.
+
+use super::exit::Refused;
+use super::say;
+use crate::backend::{self, Backend, Choice};
+use crate::run::Event;
+use anyhow::Context;
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Backend")]
+pub(super) struct Device {
+    /// Where to compute; the result is the same, except on profiles
+    #[arg(long, global = true, value_enum, default_value_t)]
+    backend: Choice,
+    /// Adapter: its index, a part of its name, or pci:ADDRESS (see `leakybins devices`)
+    #[arg(long, global = true, value_name = "SELECTOR")]
+    gpu: Option<String>,
+    /// Accept a software adapter as GPU
+    #[arg(long, global = true)]
+    allow_software: bool,
+    /// Milliseconds that one submission to the GPU should take; less keeps a desktop responsive
+    #[arg(long, global = true, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=10_000),
+          default_value = "100")]
+    submit_ms: u64,
+    /// CPU threads [default: one for each core]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    threads: Option<u16>,
+}
+
+impl Device {
+    /// Refuses flags that contradict each other.
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        if matches!(self.backend, Choice::Cpu | Choice::Reference | Choice::Profile)
+            && (self.gpu.is_some() || self.allow_software)
+        {
+            let reason =
+                "--gpu and --allow-software choose an adapter, but the CPU was asked for; leave out one or the other";
+            return Err(Refused(reason.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Starts the threads and opens the backend; says which it is unless `quiet`.
+    pub(super) fn open(&self, quiet: bool) -> anyhow::Result<Box<dyn Backend>> {
+        if let Some(threads) = self.threads {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
+            pool.build_global().context("the threads of the CPU")?;
+        }
+        let options = backend::Options {
+            gpu: self.gpu.clone(),
+            allow_software: self.allow_software,
+            submit_budget: Duration::from_millis(self.submit_ms),
+            ..backend::Options::default()
+        };
+        let backend = backend::open(self.backend, &options)?;
+        if !quiet {
+            say(&format!("backend: {}", describe(&*backend)));
+        }
+        Ok(backend)
+    }
+}
+
+fn describe(backend: &dyn Backend) -> String {
+    backend.adapter().map_or_else(
+        || format!("{}, {} threads", backend.name(), rayon::current_num_threads()),
+        |adapter| format!("{}, {adapter}", backend.name()),
+    )
+}
+
+/// What happened to the device, for people.
+pub(super) fn warn(event: &Event) -> String {
+    match event {
+        Event::DeviceRenewed(reason) => {
+            format!("warning: the device was lost ({reason}); its block is computed again on a new one")
+        }
+        Event::FellBackToCpu(reason) => {
+            format!("warning: the device was lost ({reason}); this block and all later ones run on the CPU")
+        }
+    }
+}
