@@ -151,7 +151,8 @@ fn thrown_profiles(loads: &[u64], weights: &[f64], balls: u64) -> BTreeMap<Vec<u
 #[test]
 fn throws_have_the_exact_law_of_the_profile() {
     // (loads, weight of a load, balls): few balls are divided at once, more go through the Poisson throw and its mend.
-    let cases: [(&[u64], fn(u64) -> f64, u64); 6] = [
+    type Case = (&'static [u64], fn(u64) -> f64, u64);
+    let cases: [Case; 6] = [
         (&[0, 0], |_| 1.0, 3),
         (&[0, 0, 0], |_| 1.0, 12),
         (&[0, 0, 2], |load| if load == 0 { 2.0 } else { 0.5 }, 5),
