@@ -10,7 +10,7 @@ use leakybins::backend::{Backend, Control, Host, Job, ProfileJob};
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ParameterError};
-use leakybins::profile::{Level, Profile, ProfileChain, Thrower};
+use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
 use leakybins::run::Schedule;
@@ -323,6 +323,82 @@ fn a_billion_bins_and_more_follow_the_mean_field_with_fluctuations_of_order_one_
         }
     }
 }
+
+/// The bits of a run on profiles, on every host: a change here raises `PROFILE_STREAM_VERSION`.
+#[test]
+fn the_stream_is_pinned() {
+    assert_eq!(PROFILE_STREAM_VERSION, 1);
+    for (n, d, arrivals, start, levels) in [
+        (1000, 2, Arrivals::Binomial, Start::Random(3000), PINNED[0]),
+        (1_000_000_000_000, 1, Arrivals::Fixed, Start::Empty, PINNED[1]),
+        (1_000_000_000_000_000, 3, Arrivals::Poisson, Start::OneBin(100), PINNED[2]),
+    ] {
+        let parameters = Parameters { n, lambda: 0.9, d, arrivals, start };
+        let seen = profiles(&parameters, 0x1234_5678_9ABC_DEF0, 3, 12, Measure::Post);
+        let seen: Vec<(u64, u64)> = seen[2].levels().iter().map(|l| (l.load, l.bins)).collect();
+        assert_eq!(seen, levels, "{parameters:?}");
+    }
+}
+
+/// (load, bins) of replica 2 after 12 rounds.
+const PINNED: [&[(u64, u64)]; 3] = [
+    &[(0, 89), (1, 237), (2, 352), (3, 248), (4, 58), (5, 13), (6, 3)],
+    &[
+        (0, 402_298_915_288),
+        (1, 203_691_019_611),
+        (2, 148_304_077_426),
+        (3, 99_497_538_797),
+        (4, 63_030_860_961),
+        (5, 37_900_314_861),
+        (6, 21_672_200_736),
+        (7, 11_806_025_202),
+        (8, 6_138_054_314),
+        (9, 3_050_850_975),
+        (10, 1_452_306_838),
+        (11, 663_140_453),
+        (12, 290_864_953),
+        (13, 122_762_417),
+        (14, 49_908_299),
+        (15, 19_576_658),
+        (16, 7_409_912),
+        (17, 2_716_734),
+        (18, 963_567),
+        (19, 330_774),
+        (20, 109_661),
+        (21, 35_480),
+        (22, 11_295),
+        (23, 3_437),
+        (24, 944),
+        (25, 300),
+        (26, 79),
+        (27, 17),
+        (28, 7),
+        (29, 2),
+        (30, 2),
+    ],
+    &[
+        (0, 502_062_544_474_139),
+        (1, 321_768_269_547_964),
+        (2, 122_686_642_937_072),
+        (3, 38_919_245_932_905),
+        (4, 11_087_220_928_697),
+        (5, 2_746_708_266_690),
+        (6, 593_420_082_296),
+        (7, 113_196_018_138),
+        (8, 19_300_140_981),
+        (9, 2_973_079_634),
+        (10, 417_521_741),
+        (11, 53_852_640),
+        (12, 6_421_926),
+        (13, 713_403),
+        (14, 73_802),
+        (15, 7_239),
+        (16, 661),
+        (17, 66),
+        (18, 5),
+        (88, 1),
+    ],
+];
 
 fn job(process: &LeakyProfile, measure: Measure) -> ProfileJob<'_> {
     let schedule = Schedule { rounds: 60, burn_in: 10, every: 3, loads_every: 2, measure };
