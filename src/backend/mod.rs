@@ -1,12 +1,15 @@
-//! Where blocks of replicas are computed. Every backend gives the same bits.
+//! Where blocks of replicas are computed. Every backend gives the same bits, but the one on profiles, which gives
+//! another sample of the same law.
 
 pub mod gpu;
 mod host;
 pub(crate) mod memory;
+mod profile;
 mod select;
 
 pub use host::Host;
 pub(crate) use host::advance;
+pub use profile::{ProfileJob, Profiles};
 pub use select::{Choice, Options, open};
 
 use crate::process::leaky::{Arrivals, Leaky, Parameters};

@@ -1,7 +1,7 @@
 //! Which backend a run gets.
 
 use super::gpu::{Gpu, Tuning};
-use super::{Backend, BackendError, Host};
+use super::{Backend, BackendError, Host, Profiles};
 use std::time::Duration;
 
 /// The backends by name.
@@ -16,6 +16,8 @@ pub enum Choice {
     Cpu,
     /// The plain definition
     Reference,
+    /// The numbers of bins by load, whose law is the same, but not the digits of a result; hardly slower for more bins
+    Profile,
 }
 
 /// How to find and drive a GPU.
@@ -47,6 +49,7 @@ pub fn open(choice: Choice, options: &Options) -> Result<Box<dyn Backend>, Backe
     match choice {
         Choice::Reference => Ok(Box::new(Host::reference())),
         Choice::Cpu => Ok(Box::new(Host::cpu())),
+        Choice::Profile => Ok(Box::new(Profiles)),
         Choice::Gpu => open_gpu(options),
         Choice::Auto => match open_gpu(options) {
             Err(BackendError::NoAdapter(_)) if options.gpu.is_none() => Ok(Box::new(Host::cpu())),

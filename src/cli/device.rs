@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Backend")]
 pub(super) struct Device {
-    /// Where to compute; the result is the same
+    /// Where to compute; the result is the same, except on profiles
     #[arg(long, global = true, value_enum, default_value_t)]
     backend: Choice,
     /// Adapter: its index, a part of its name, or pci:ADDRESS (see `leakybins devices`)
@@ -48,7 +48,9 @@ impl Threads {
 impl Device {
     /// Refuses flags that contradict each other.
     pub(super) fn check(&self) -> Result<(), Refused> {
-        if matches!(self.backend, Choice::Cpu | Choice::Reference) && (self.gpu.is_some() || self.allow_software) {
+        if matches!(self.backend, Choice::Cpu | Choice::Reference | Choice::Profile)
+            && (self.gpu.is_some() || self.allow_software)
+        {
             let reason =
                 "--gpu and --allow-software choose an adapter, but the CPU was asked for; leave out one or the other";
             return Err(Refused(reason.to_owned()));

@@ -5,6 +5,7 @@
 pub mod leaky;
 pub mod start;
 
+use crate::profile::ProfileChain;
 use crate::rng::Draws;
 use crate::rng::bounded::Packing;
 use crate::rng::thresholds::Thresholds;
@@ -81,6 +82,9 @@ pub trait Process: fmt::Debug + Send + Sync {
 
     /// What the GPU needs to know.
     fn kernel(&self) -> Kernel<'_>;
+
+    /// The process as a chain on profiles, where its bins are exchangeable.
+    fn profile(&self) -> Option<&dyn ProfileChain>;
 }
 
 /// A process on the GPU.

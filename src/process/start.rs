@@ -2,7 +2,10 @@
 
 use super::ParameterError;
 use crate::number::count;
+use crate::profile::{Balls, Level, Profile, Thrower};
 use crate::rng::bounded::Packing;
+use crate::rng::samplers::binomial;
+use crate::rng::stream::Stream;
 use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use serde::{Deserialize, Serialize};
@@ -97,7 +100,7 @@ impl Start {
     /// is needed.
     pub(crate) fn resolve(
         &self,
-        bins: u32,
+        bins: u64,
         stationary: impl FnOnce() -> Result<Thresholds, ParameterError>,
     ) -> Result<Initial, ParameterError> {
         let fail = |reason: String, remedy| ParameterError::Start { start: self.to_string(), reason, remedy };
@@ -123,7 +126,7 @@ impl Start {
                     .map_err(|word| {
                         fail(format!("'{word}' is not a load"), "write integers from 0 to 2^31, one for each bin")
                     })?;
-                if loads.len() != bins as usize {
+                if loads.len() as u64 != bins {
                     let reason = format!("holds {} loads for {bins} bins", loads.len());
                     return Err(fail(reason, "write exactly one load for each bin, or change --n"));
                 }
@@ -134,6 +137,27 @@ impl Start {
 }
 
 impl Initial {
+    /// Draws the initial profile of `n` bins, which has the law of what [`Initial::write`] writes.
+    pub(crate) fn profile(&self, n: u64, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
+        let level = |load: u32, bins| Level { load: load.into(), bins };
+        match self {
+            Initial::Same(h) => Profile::new([level(*h, n)]),
+            Initial::OneBin(h) => Profile::new([level(*h, 1), level(0, n - 1)]),
+            Initial::Random(balls) => random_profile(u64::from(*balls), n, stream, thrower),
+            Initial::Independent(law) => {
+                let mut left = n;
+                let mut below = 0;
+                let ends = law.as_slice().iter().map(|&end| u128::from(end)).chain([1 << 64]);
+                Profile::new((law.first()..).zip(ends).map(|(load, end)| {
+                    let bins = binomial(stream, left, (end - below) as f64 / ((1 << 64) - end) as f64);
+                    (left, below) = (left - bins, end);
+                    level(load, bins)
+                }))
+            }
+            Initial::Loads(loads) => Profile::new(loads.iter().map(|&load| level(load, 1))),
+        }
+    }
+
     /// Writes the initial loads of `replica`.
     pub(crate) fn write(&self, seed: u64, replica: u32, loads: &mut [u32]) {
         match self {
@@ -159,6 +183,22 @@ impl Initial {
             Initial::Loads(given) => loads.copy_from_slice(given),
         }
     }
+}
+
+/// `balls` balls thrown into `n` bins. About balls / n loads occur, or n: the fewer are drawn, at most 2^16 in either
+/// case.
+fn random_profile(balls: u64, n: u64, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
+    if balls / n < n {
+        let mut profile = Profile::new([Level { load: 0, bins: n }]);
+        thrower.throw(stream, &mut profile, Balls::Exactly(balls), |_, _| 1.0);
+        return profile;
+    }
+    let mut left = balls;
+    Profile::new((0..n).rev().map(|bins_after| {
+        let load = binomial(stream, left, 1.0 / bins_after as f64);
+        left -= load;
+        Level { load, bins: 1 }
+    }))
 }
 
 #[cfg(test)]

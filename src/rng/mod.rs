@@ -17,6 +17,8 @@ pub mod bounded;
 mod dd;
 pub mod lanes;
 pub mod philox;
+pub mod samplers;
+pub mod stream;
 pub mod thresholds;
 
 /// Version of everything that fixes the drawn bits: the counter layout, the domains, the packing of bounded integers
@@ -36,12 +38,18 @@ pub enum Domain {
     Choices = 2,
     /// The initial state (round 0): the bins that its balls are thrown into, or item i for the load of bin i.
     Start = 3,
+    /// All numbers of a round on the profile, read one after another ([`stream`]).
+    Profile = 4,
 }
 
 impl Domain {
     /// Every domain with its name, the table that the shader constants are generated from.
-    pub const ALL: &'static [(Domain, &'static str)] =
-        &[(Domain::Arrivals, "ARRIVALS"), (Domain::Choices, "CHOICES"), (Domain::Start, "START")];
+    pub const ALL: &'static [(Domain, &'static str)] = &[
+        (Domain::Arrivals, "ARRIVALS"),
+        (Domain::Choices, "CHOICES"),
+        (Domain::Start, "START"),
+        (Domain::Profile, "PROFILE"),
+    ];
 }
 
 /// The randomness of one replica in one round.
@@ -117,6 +125,6 @@ mod tests {
     fn domains_are_distinct() {
         let mut bytes: Vec<u8> = Domain::ALL.iter().map(|(d, _)| *d as u8).collect();
         bytes.dedup();
-        assert_eq!(bytes, [1, 2, 3]);
+        assert_eq!(bytes, [1, 2, 3, 4]);
     }
 }

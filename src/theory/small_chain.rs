@@ -97,7 +97,7 @@ impl SmallChain {
         }
         let mut chain = Self { n: bins, cap, states, index, transitions, ends, start: Vec::new() };
         let fixed = |loads: Vec<u32>| vec![(loads, 1.0)];
-        let starts = match parameters.initial(n as u32)? {
+        let starts = match parameters.initial(n)? {
             Initial::Same(h) => fixed(vec![h; bins]),
             Initial::OneBin(h) => fixed((0..bins).map(|i| if i == 0 { h } else { 0 }).collect()),
             Initial::Loads(loads) => fixed(loads),

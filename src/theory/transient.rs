@@ -226,7 +226,7 @@ fn groups(parameters: &Parameters) -> Result<Vec<Group>, TheoryError> {
     let initial = match start {
         Start::File(_) => {
             let bins = u32::try_from(n).map_err(|_| TheoryError::FileBins { n })?;
-            parameters.initial(bins)?
+            parameters.initial(bins.into())?
         }
         // The other forms mean the same for any number of bins.
         _ => parameters.initial(1)?,

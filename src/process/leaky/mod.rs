@@ -11,11 +11,15 @@
 //! uniformly random tie.
 
 mod fast;
+mod profile;
+
+pub use profile::LeakyProfile;
 
 use super::start::{Initial, Start};
 use super::{Kernel, Observation, ParameterError, Process, Runner};
 use crate::grid;
 use crate::number;
+use crate::profile::ProfileChain;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
 use crate::rng::lanes::Lanes;
 use crate::rng::thresholds::Thresholds;
@@ -117,7 +121,7 @@ impl Parameters {
     }
 
     /// The initial loads of `bins` bins.
-    pub(crate) fn initial(&self, bins: u32) -> Result<Initial, ParameterError> {
+    pub(crate) fn initial(&self, bins: u64) -> Result<Initial, ParameterError> {
         self.start.resolve(bins, || theory::leaky::one_bin(self))
     }
 
@@ -145,6 +149,7 @@ pub struct Leaky {
     pub(crate) packing: Packing,
     initial: Initial,
     expected_balls: f64,
+    profile: LeakyProfile,
 }
 
 impl Leaky {
@@ -172,8 +177,9 @@ impl Leaky {
             let reason = "the balls of a round need more than 2^31 random words";
             return refuse("n", n.to_string(), reason, "use fewer bins or a smaller d");
         }
-        let initial = parameters.initial(bins)?;
-        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins) })
+        let initial = parameters.initial(n)?;
+        let profile = LeakyProfile::with(parameters, initial.clone());
+        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins), profile })
     }
 }
 
@@ -226,5 +232,9 @@ impl Process for Leaky {
             packing: self.packing,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
+    }
+
+    fn profile(&self) -> Option<&dyn ProfileChain> {
+        Some(&self.profile)
     }
 }

@@ -1,0 +1,200 @@
+//! Runs on profiles: threads over replicas, each replica one profile.
+//!
+//! The law is that of the other backends, the bits are not. As a [`Backend`], [`Profiles`] takes what they take; a
+//! [`ProfileJob`] has room for [`MAX_BINS`](crate::profile::MAX_BINS) bins.
+
+use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation};
+use crate::process::Measure;
+use crate::profile::{Profile, ProfileChain, Thrower};
+use crate::rng::stream::Stream;
+use crate::rng::{Domain, Draws};
+use crate::run::Schedule;
+use crate::stats::{Flow, Record, Tally};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Rounds between two looks at the control: some milliseconds of work.
+const ROUNDS_PER_STEP: u64 = 64;
+
+/// The backend on profiles.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Profiles;
+
+impl Backend for Profiles {
+    fn name(&self) -> &'static str {
+        "profile"
+    }
+
+    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        if job.keep_loads {
+            let why = "a profile has no loads of single bins; use another backend for them";
+            return Err(BackendError::Unsupported(why.to_owned()));
+        }
+        let process = job.process.profile().ok_or_else(|| {
+            BackendError::Unsupported("this process has no form on profiles; use --backend cpu".to_owned())
+        })?;
+        let job = ProfileJob { process, seed: job.seed, replicas: block.end - block.start, schedule: job.schedule };
+        Ok(BlockResult { tally: job.run(block, control)?, loads: Vec::new() })
+    }
+}
+
+/// What is run on profiles.
+#[derive(Clone, Copy, Debug)]
+pub struct ProfileJob<'a> {
+    /// The process.
+    pub process: &'a dyn ProfileChain,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// Replicas of the whole run, whose counts must fit a tally.
+    pub replicas: u64,
+    /// Rounds and sampling.
+    pub schedule: Schedule,
+}
+
+impl ProfileJob<'_> {
+    /// Refuses a run whose counts would not fit the 64 bits that a tally has for each.
+    fn check_counts(&self) -> Result<(), BackendError> {
+        let (replicas, rounds) = (self.replicas, self.schedule.rounds);
+        let n = u128::from(self.process.bins());
+        let balls = n * u128::from(rounds) * u128::from(replicas);
+        if balls >= 1 << 63 {
+            return Err(BackendError::Unsupported(format!(
+                "{replicas} replicas of {rounds} rounds with {n} bins throw up to {balls} balls, and they are counted \
+                 in 63 bits; use fewer replicas, rounds or bins"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Runs all rounds of the replicas in `block`, which is part of `0..replicas`.
+    ///
+    /// # Errors
+    /// [`BackendError`]; a result is returned only if it conserves balls.
+    pub fn run(&self, block: Range<u64>, control: &Control) -> Result<Tally, BackendError> {
+        self.check_counts()?;
+        let tally = (block.clone().into_par_iter())
+            .try_fold(|| Worker::new(self), |worker, replica| worker.replica(self, replica, control))
+            .map(|worker| worker.map(|w| w.tally))
+            .try_reduce(Tally::default, |mut a, b| {
+                a.merge(&b);
+                Ok(a)
+            })?;
+        check_conservation(&tally, &block)?;
+        Ok(tally)
+    }
+
+    /// Largest total load for which the squares of the replicas' sums fit their sum.
+    fn most_balls(&self) -> u64 {
+        let most = (u128::MAX / u128::from(self.replicas)).isqrt() / u128::from(self.schedule.samples_per_replica());
+        most.min(u128::from(u64::MAX)) as u64
+    }
+}
+
+/// One thread's memory and the tally of its replicas so far.
+struct Worker {
+    stream: Stream,
+    thrower: Thrower,
+    tally: Tally,
+}
+
+impl Worker {
+    fn new(job: &ProfileJob<'_>) -> Self {
+        let stream = Stream::new(&Draws::new(job.seed, 0, 0), Domain::Start);
+        Self { stream, thrower: Thrower::default(), tally: Tally::default() }
+    }
+
+    /// Runs all rounds of `replica`.
+    fn replica(mut self, job: &ProfileJob<'_>, replica: u64, control: &Control) -> Result<Self, BackendError> {
+        let draws = |round| Draws::new(job.seed, replica as u32, round);
+        let (stream, thrower) = (&mut self.stream, &mut self.thrower);
+        stream.restart(&draws(0), Domain::Start);
+        let mut profile = job.process.start(stream, thrower);
+        self.tally.initial_balls += profile.balls();
+        let mut record = Record::default();
+        let most_balls = job.most_balls();
+        for round in 0..job.schedule.rounds {
+            if round % ROUNDS_PER_STEP == 0 {
+                if control.is_cancelled() {
+                    return Err(BackendError::Cancelled);
+                }
+                control.advance(ROUNDS_PER_STEP.min(job.schedule.rounds - round));
+            }
+            stream.restart(&draws(round), Domain::Profile);
+            let arrived = job.process.arrive(stream, thrower, &mut profile);
+            if job.schedule.measure == Measure::Pre {
+                sample(job, round, &profile, most_balls, &mut record)?;
+            }
+            let departed = job.process.depart(stream, &mut profile);
+            if job.schedule.measure == Measure::Post {
+                sample(job, round, &profile, most_balls, &mut record)?;
+            }
+            record.flow.add(Flow { arrived, departed });
+        }
+        self.tally.final_balls += profile.balls();
+        self.tally.add(&record);
+        Ok(self)
+    }
+}
+
+/// Adds `profile` to `record` where the round is sampled.
+fn sample(
+    job: &ProfileJob<'_>,
+    round: u64,
+    profile: &Profile,
+    most_balls: u64,
+    record: &mut Record,
+) -> Result<(), BackendError> {
+    if !job.schedule.samples(round) {
+        return Ok(());
+    }
+    let balls = profile.balls();
+    if balls > u128::from(most_balls) {
+        return Err(BackendError::Unsupported(format!(
+            "a total load of {balls} balls is too large for the exact sum of the squares of so many samples; sample \
+             less often, or use fewer replicas or bins"
+        )));
+    }
+    record.sample(profile.max_load(), balls as u64, profile.empty_bins());
+    if job.schedule.samples_loads(round) {
+        for level in profile.levels() {
+            record.load_per_bin.add(level.load, level.bins);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::leaky::{LeakyProfile, Parameters};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_run_can_be_cancelled() {
+        let process = LeakyProfile::new(&Parameters { n: 1 << 40, ..Parameters::default() }).expect("valid");
+        let schedule = Schedule { rounds: 1 << 20, burn_in: 0, every: 1, loads_every: 0, measure: Measure::Post };
+        let job = ProfileJob { process: &process, seed: 1, replicas: 2, schedule };
+        let control = Control::default();
+        let begun = Instant::now();
+        let ended = thread::scope(|scope| {
+            let running = scope.spawn(|| job.run(0..2, &control));
+            while control.rounds() == 0 && begun.elapsed() < Duration::from_secs(20) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            control.cancel();
+            running.join().expect("no panic")
+        });
+        assert!(matches!(ended, Err(BackendError::Cancelled)), "{ended:?}");
+    }
+
+    #[test]
+    fn counts_that_do_not_fit_are_refused_before_the_run() {
+        let process = LeakyProfile::new(&Parameters { n: 1 << 40, ..Parameters::default() }).expect("valid");
+        let schedule = Schedule { rounds: 1 << 20, burn_in: 0, every: 1, loads_every: 0, measure: Measure::Post };
+        let job = |replicas| ProfileJob { process: &process, seed: 1, replicas, schedule };
+        assert!(job(7).check_counts().is_ok());
+        let refused = job(8).run(0..1, &Control::default()).expect_err("2^63 balls");
+        assert!(refused.to_string().contains("use fewer replicas"), "{refused}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Processes on profiles: how many bins have each load, and nothing about which.
+//!
+//! Where bins are exchangeable the profile is a Markov chain by itself. A round is drawn from its exact law in time that
+//! depends on the number of loads that occur and hardly on n: a billion bins cost little more than a thousand.
+//!
+//! # Not the same bits
+//! The profile has the law of the process and a stream of its own ([`crate::rng::Domain::Profile`]): a run on it is
+//! another sample than a run bin by bin with the same seed. It is reproducible in the same way: a replica's round is a
+//! function of (seed, replica, round) and the profile before it, on any thread and in any block.
+//! [`PROFILE_STREAM_VERSION`] names that function.
+
+mod levels;
+mod throw;
+
+pub use levels::{Level, Profile};
+pub use throw::{Balls, Thrower};
+
+use crate::rng::stream::Stream;
+use std::fmt;
+
+/// Version of everything that fixes the bits of a run on profiles: the order of draws, the samplers, the throws.
+pub const PROFILE_STREAM_VERSION: u32 = 1;
+
+/// Most bins of a profile. Their number and the number of balls of a round are whole numbers in an `f64`.
+pub const MAX_BINS: u64 = 1_000_000_000_000_000;
+
+/// A process with validated parameters as a Markov chain on profiles.
+pub trait ProfileChain: fmt::Debug + Send + Sync {
+    /// Number of bins, n, at most [`MAX_BINS`].
+    fn bins(&self) -> u64;
+
+    /// The profile before the first round; `stream` is at the first number of [`crate::rng::Domain::Start`].
+    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile;
+
+    /// The arrivals of a round: adds them to `profile` and returns their number.
+    fn arrive(&self, stream: &mut Stream, thrower: &mut Thrower, profile: &mut Profile) -> u64;
+
+    /// The deletions of a round: takes them from `profile` and returns their number.
+    fn depart(&self, stream: &mut Stream, profile: &mut Profile) -> u64;
+
+    /// Expected balls moved in one round of one replica.
+    fn expected_balls(&self) -> f64;
+}
