@@ -97,7 +97,7 @@ pub(super) fn run(arguments: RecoverArgs) -> anyhow::Result<Exit> {
     spec.validate()?;
     let destination = output.open(&[])?;
     spec.seed = seed(way.seed);
-    let control = interruptible()?;
+    let control = interruptible(Exit::Interrupted)?;
     threads.start()?;
     if !output.quiet {
         say(&format!("backend: cpu, {} threads", rayon::current_num_threads()));

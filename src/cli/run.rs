@@ -3,10 +3,12 @@
 use super::atomic::AtomicFile;
 use super::device::{Device, warn};
 use super::exit::Exit;
+use super::journal::{JournalFlags, describe};
 use super::output::{Output, file, seed};
 use super::progress::Progress;
 use super::say;
 use super::signals::{interruptible, stopped};
+use crate::journal::Header;
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::Report;
@@ -25,12 +27,15 @@ Examples:
   leakybins run leaky --start one-bin:1e4 --rounds 2e4 --burn-in 0 --every 100
   leakybins run leaky --d 1 --rounds 1e4 --burn-in auto
   leakybins run leaky --rel-err 0.05 --at 8 --max-time 10m
+  leakybins run leaky --replicas 1e6 --out long.jsonl
+  leakybins run leaky --replicas 1e6 --seed 1 --shard 3/8 --out shard-3.jsonl
   leakybins run leaky --format csv --seed 1 | head
 
 All flags of a process: leakybins run PROCESS --help.
 Numbers may be written 1_000_000, 1e6, 2^20, 10k or 4Mi, rates 0.95, 1-1e-4 or 1-2^-10.
 The same seed and parameters give the same result to the last digit on every backend.
-Ctrl-C or SIGTERM stops a run without a result; a second one stops it at once.";
+Ctrl-C or SIGTERM stops a run without a result; a second one stops it at once. With --out all finished blocks are kept: the
+same command goes on.";
 
 /// Arguments of `leakybins run`.
 #[derive(Debug, clap::Args)]
@@ -49,6 +54,8 @@ pub(super) struct RunArgs {
     output: Output,
     #[command(flatten)]
     loads: Loads,
+    #[command(flatten)]
+    journal: JournalFlags,
 }
 
 #[derive(Debug, clap::Args)]
@@ -162,7 +169,7 @@ impl Sampling {
 
 /// Runs the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
-    let RunArgs { process, sampling, rules, device, output, loads } = arguments;
+    let RunArgs { process, sampling, rules, device, output, loads, journal: journal_flags } = arguments;
     let confidence = Confidence::new(sampling.confidence)?;
     let mut spec = sampling.spec(process, rules.stopping(sampling.confidence));
     spec.validate()?;
@@ -170,13 +177,16 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     device.check()?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
+    let mut journal = journal_flags.open(&spec, loads_file.is_some(), &destination, output.quiet)?;
     for warning in spec.process.warnings() {
         say(&format!("warning: {warning}"));
     }
-    spec.seed = seed(sampling.seed);
-    let control = interruptible()?;
-    let mut backend = device.open(output.quiet)?;
-
+    spec.seed = match (sampling.seed, &journal) {
+        (None, Some(journal)) => seed(journal.seed()?),
+        (given, _) => seed(given),
+    };
+    let control = interruptible(journal_flags.interrupted())?;
+    device.threads.start()?;
     if sampling.burn_in == Some(Wait::Auto) {
         let found = BurnIn::find(&spec, &control)?;
         say(&format!("burn-in: {found}"));
@@ -185,6 +195,21 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         control.retract(control.rounds());
     }
 
+    if let Some(journal) = &mut journal {
+        journal.begin(Header::new(&spec, &*process, device.stream()))?;
+        let outcome = journal.run(&control, || device.open(output.quiet), warn)?;
+        if outcome.tally.replicas == 0 {
+            say("this shard has no block of the run: there is nothing to report");
+            return Ok(Exit::Done);
+        }
+        if !output.quiet {
+            say(&describe(journal.contents()));
+        }
+        destination.publish(&Report::new(&spec, process.bins(), &outcome, confidence, sampling.band))?;
+        return Ok(Exit::Done);
+    }
+
+    let mut backend = device.open(output.quiet)?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
     let progress = Progress::new(all_rounds, process.expected_balls(), !output.quiet);
     let outcome = progress.watch(&control, || {

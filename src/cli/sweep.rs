@@ -88,7 +88,8 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
     device.check()?;
     let destination = output.open(&[])?;
     plan.seed = seed(options.seed);
-    let control = interruptible()?;
+    let control = interruptible(Exit::Interrupted)?;
+    device.threads.start()?;
     let mut backend = device.open(output.quiet)?;
     let planned = plan.points(&processes)?;
     let number = planned.len();
