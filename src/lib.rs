@@ -26,8 +26,10 @@
 //! | [`stats`] | tallies: integers that add; estimates and intervals made of them |
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
 //! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
+//! | [`recover`] | self-stabilisation: the way back from a start |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
+//! | [`plot`] | results as pictures: SVG and PNG |
 //! | [`cli`] | the command, its [exit codes](cli::exit) |
 //! | [`number`], [`grid`] | numbers, and grids of them, as people write them |
 //!
@@ -57,8 +59,10 @@ pub mod cli;
 mod float;
 pub mod grid;
 pub mod number;
+pub mod plot;
 pub mod process;
 pub mod profile;
+pub mod recover;
 pub mod report;
 pub mod rng;
 pub mod run;

@@ -84,6 +84,89 @@ fn large_integers_and_floats_survive_json() {
 }
 
 #[test]
+fn a_burn_in_of_auto_is_the_number_that_it_says() {
+    let run = "run leaky --backend cpu --n 64 --lambda 0.5 --replicas 4 --rounds 500 --seed 3 --format csv --burn-in";
+    let found = leakybins(&format!("{run} auto")).assert().success();
+    let said = String::from_utf8_lossy(&found.get_output().stderr).into_owned();
+    let number = said.split("burn-in: ").nth(1).and_then(|rest| rest.split(' ').next()).expect("the number");
+    assert!(said.contains("total load from empty and each:2 agree within 2 %"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&found.get_output().stdout), output(&format!("{run} {number}")));
+    leakybins("run leaky --d 1 --n 64 --lambda 0.99 --rounds 50 --burn-in auto --backend cpu --seed 1")
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(contains("no burn-in below rounds = 50").and(contains("use more --rounds")));
+}
+
+const WAY: &str = "recover leaky --n 8 --lambda 0.5 --d 2 --start one-bin:30 --replicas 5 --rounds 40 --seed 7 -q";
+
+#[test]
+fn a_way_back_is_the_same_in_every_form() {
+    let json: Value = serde_json::from_str(&output(&format!("{WAY} --format json --threads 1"))).expect("valid JSON");
+    assert_eq!(output(&format!("{WAY} --format json --threads 3")), output(&format!("{WAY} --format json")));
+    let fields: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();
+    let head = ["schema", "kind", "version", "stream_version", "process", "parameters", "seed", "replicas", "rounds"];
+    assert_eq!(fields, [&head[..], &["confidence", "trajectory", "recovery"]].concat());
+    let (points, recovery) = (json["trajectory"].as_array().expect("points"), &json["recovery"]);
+    assert_eq!((points[0]["round"].as_u64(), points[0]["max_load"]["mean"].as_f64()), (Some(0), Some(30.0)));
+    assert_eq!(points[0]["theory"]["mean_total"].as_f64(), Some(30.0));
+    assert_eq!((recovery["recovered"].as_u64(), recovery["censored"].as_u64()), (Some(5), Some(0)));
+    let rounds: u64 = recovery["histogram"].as_object().expect("counts").values().filter_map(Value::as_u64).sum();
+    assert_eq!(rounds, 5);
+
+    let text = output(&format!("{WAY} --format csv"));
+    let mut table = csv::Reader::from_reader(text.as_bytes());
+    let rows: Vec<csv::StringRecord> = table.records().map(|row| row.expect("a row")).collect();
+    assert_eq!(rows.len(), points.len());
+    for (row, point) in rows.iter().zip(points) {
+        let number = |i: usize| row[i].parse::<f64>().ok();
+        let quantile = |observable: &str, i: usize| point[observable]["quantiles"][i][1].as_f64();
+        assert_eq!(number(0), point["round"].as_f64());
+        for (first, observable, theory) in [(1, "max_load", "mean_max"), (8, "total_load", "mean_total")] {
+            let cells = ["mean", "low", "high"].map(|field| point[observable][field].as_f64());
+            assert_eq!([number(first), number(first + 1), number(first + 2)], cells);
+            let quantiles = [quantile(observable, 0), quantile(observable, 1), quantile(observable, 2)];
+            assert_eq!([number(first + 3), number(first + 4), number(first + 5)], quantiles);
+            assert_eq!(number(first + 6), point["theory"][theory].as_f64());
+        }
+    }
+
+    let table = output(WAY);
+    for text in ["start one-bin:30", "recovered  5 of 5 replicas", "max load is at most", "95 % interval", "50 %"] {
+        assert!(table.contains(text), "{text} is missing in\n{table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
+#[test]
+fn a_way_back_that_does_not_end_is_said_to_be_censored() {
+    let short = format!("{WAY} --level 1 --format json").replace("--rounds 40", "--rounds 10");
+    let result = leakybins(&short).assert().success().stderr(contains("5 of 5 replicas were still above level 1"));
+    let json: Value = serde_json::from_slice(&result.get_output().stdout).expect("valid JSON");
+    let recovery = &json["recovery"];
+    assert_eq!((recovery["censored"].as_u64(), recovery["mean"].is_null()), (Some(5), true));
+    assert_eq!(recovery["quantiles"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_bad_way_back_is_refused_with_reason_and_remedy() {
+    for (arguments, message) in [
+        ("--lambda 1", "give --level"),
+        ("--lambda 1 --level 3", "give --rounds"),
+        ("--lambda 2", "use 0 <= lambda < 1"),
+        ("--replicas 0", "use 1 <= replicas"),
+        ("--rounds 2^49", "rounds = 562949953421312 is not allowed"),
+        ("--points-per-decade 0", "--points-per-decade"),
+        ("--confidence 1", "use e.g. 0.95"),
+        ("--start nowhere", "use empty, each:H"),
+        ("--backend gpu", "unexpected argument"),
+        ("-o /no/such/folder/way", "cannot be written"),
+    ] {
+        leakybins(&format!("recover leaky {arguments}")).assert().code(2).stdout("").stderr(contains(message));
+    }
+}
+
+#[test]
 fn csv_is_one_tidy_table() {
     let text = output(&format!("{TINY} --format csv"));
     let mut table = csv::Reader::from_reader(text.as_bytes());
@@ -257,6 +340,7 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--rounds 2^49", "use 1 <= rounds <= 2^48"),
         ("--rounds 10 --burn-in 10", "burn-in = 10 leaves nothing of 10 rounds"),
         ("--every 0", "every = 0 samples none"),
+        ("--burn-in soon", "10k or 4Mi, or auto"),
         ("--rounds 10 --burn-in 4 --every 7", "every = 7 samples none of the 6 rounds"),
         ("--seed -1", "unexpected argument '-1'"),
         ("--seed 2^64", "exceeds 2^64 - 1"),
@@ -382,16 +466,18 @@ fn help_has_examples_and_exit_codes() {
     }
 }
 
-/// The examples of `run --help` are accepted, up to the point where they would begin to work.
+/// The examples in the help of the commands are accepted, up to the point where they would begin to work.
 #[test]
 fn the_examples_of_the_help_parse() {
-    let help = output("run --help");
-    let examples: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  leakybins ")).collect();
-    assert!(examples.len() >= 5);
-    for example in examples {
-        let words = example.split('|').next().unwrap_or_default().split_whitespace();
-        let parsed = leakybins::cli::Cli::command().try_get_matches_from([PROGRAM].into_iter().chain(words));
-        assert!(parsed.is_ok(), "{example}");
+    for (command, least) in [("run", 5), ("recover", 4)] {
+        let help = output(&format!("{command} --help"));
+        let examples: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  leakybins ")).collect();
+        assert!(examples.len() >= least);
+        for example in examples {
+            let words = example.split('|').next().unwrap_or_default().split_whitespace();
+            let parsed = leakybins::cli::Cli::command().try_get_matches_from([PROGRAM].into_iter().chain(words));
+            assert!(parsed.is_ok(), "{example}");
+        }
     }
 }
 
@@ -482,6 +568,26 @@ mod unix {
             assert!(said.starts_with("error: stopped after ") && said.contains("no result"), "{said}");
             assert!(files(folder.path()).is_empty(), "{:?}", files(folder.path()));
         }
+    }
+
+    #[test]
+    fn a_signal_stops_a_way_back() {
+        let mut child = spawn("recover leaky --start one-bin:2^31 --seed 1");
+        let stderr = await_start(&mut child);
+        signal(&child, "TERM");
+        assert_eq!(end(&mut child), Some(130));
+        let said = rest(stderr);
+        assert!(said.starts_with("error: stopped after ") && said.contains("no result"), "{said}");
+    }
+
+    #[test]
+    fn a_signal_stops_the_search_for_a_burn_in() {
+        let slow = "run leaky --backend cpu --d 1 --lambda 1-1e-6 --rounds 1e9 --burn-in auto --seed 1";
+        let mut child = spawn(slow);
+        let stderr = await_start(&mut child);
+        signal(&child, "INT");
+        assert_eq!(end(&mut child), Some(130));
+        assert_eq!(rest(stderr), "error: the run was interrupted\n");
     }
 
     #[test]

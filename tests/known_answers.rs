@@ -1,6 +1,7 @@
 //! Known answers: Philox and the arrival tables, from sources outside this program.
 
 use clap::ValueEnum;
+use leakybins::process::start::Start;
 use leakybins::process::{Process, leaky};
 use leakybins::rng::philox::philox4x32;
 use leakybins::rng::thresholds::Thresholds;
@@ -66,7 +67,7 @@ fn the_stream_is_the_documented_one() {
             d: d.parse().expect("choices"),
             lambda: f64::from_bits(u64::from_str_radix(lambda, 16).expect("bits of a float")),
             arrivals: leaky::Arrivals::from_str(law, false).expect("an arrival law"),
-            start: format!("random:{start}").parse().expect("an initial state"),
+            start: if *start == "mean-field" { Start::MeanField } else { Start::Random(start.parse().expect("balls")) },
         };
         let process = leaky::Leaky::new(&parameters).expect("valid parameters");
         let mut loads = vec![0; process.bins() as usize];
@@ -80,5 +81,5 @@ fn the_stream_is_the_documented_one() {
         assert_eq!((flow.arrived, flow.departed, hash), (arrived, departed, digest), "{fields:?}");
         rows += 1;
     }
-    assert_eq!(rows, 10);
+    assert_eq!(rows, 12);
 }

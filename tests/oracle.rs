@@ -6,11 +6,14 @@
 
 #![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
 
+#[path = "common/chi_square.rs"]
+mod chi_square;
+
 use leakybins::backend::{Backend, BlockResult, Control, Host, Job};
 use leakybins::process::{Measure, Process, leaky};
 use leakybins::run::Schedule;
 use serde_json::Value;
-use statrs::distribution::{ChiSquared, ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Chance of a false alarm of this whole file.
 const ALPHA: f64 = 1e-6;
@@ -53,25 +56,9 @@ fn counts(values: impl IntoIterator<Item = u64>, cells: usize) -> Vec<u64> {
     counts
 }
 
-/// Chi-square of observed counts against probabilities: (statistic, critical value at ALPHA / COMPARISONS). Cells are
-/// pooled from both ends until each expects at least 10; impossible values must not occur.
+/// Chi-square of observed counts against probabilities: (statistic, critical value at ALPHA / COMPARISONS).
 fn chi_square(observed: &[u64], probabilities: &[f64]) -> (f64, f64) {
-    let total = observed.iter().sum::<u64>() as f64;
-    let mut cells: Vec<(f64, f64)> = Vec::new();
-    let mut pending = (0.0, 0.0);
-    for (k, &p) in probabilities.iter().enumerate() {
-        pending = (pending.0 + observed.get(k).copied().unwrap_or(0) as f64, pending.1 + p * total);
-        if pending.1 >= 10.0 {
-            cells.push(std::mem::take(&mut pending));
-        }
-    }
-    let last = cells.last_mut().expect("some cell expects 10");
-    *last = (last.0 + pending.0, last.1 + pending.1);
-    let beyond: u64 = observed.iter().skip(probabilities.len()).sum();
-    assert!(cells.len() > 1 || beyond == 0, "nothing to compare");
-    let statistic = cells.iter().map(|(o, e)| (o - e) * (o - e) / e).sum::<f64>() + beyond as f64 * total;
-    let critical = ChiSquared::new((cells.len() - 1).max(1) as f64).expect("degrees of freedom");
-    (statistic, critical.inverse_cdf(1.0 - ALPHA / COMPARISONS))
+    chi_square::chi_square(observed, probabilities, ALPHA / COMPARISONS)
 }
 
 fn assert_law(what: &str, observed: &[u64], probabilities: &[f64]) {

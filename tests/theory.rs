@@ -508,8 +508,19 @@ fn the_command_speaks_json_and_csv() {
     let arguments = "theory leaky --n 1e6 --lambda 0.9 --d 2 --start one-bin:1000 --rounds 100";
     let json: Value = serde_json::from_str(&output(&format!("{arguments} --format json"))).expect("valid JSON");
     let names: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();
-    let documented =
-        ["schema", "version", "process", "parameters", "round", "measure", "load", "max_load", "bounds", "levels"];
+    let documented = [
+        "schema",
+        "kind",
+        "version",
+        "process",
+        "parameters",
+        "round",
+        "measure",
+        "load",
+        "max_load",
+        "bounds",
+        "levels",
+    ];
     assert_eq!(names, documented);
     assert_eq!((&json["round"], &json["load"]["basis"]), (&Value::from(100), &Value::from("mean-field")));
     assert!((number(&json["max_load"]["mean"]) - 900.0).abs() < 0.1);

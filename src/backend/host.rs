@@ -51,25 +51,38 @@ impl<'a> Worker<'a> {
         control: &Control,
     ) -> Result<Self, BackendError> {
         let loads = kept.unwrap_or(&mut self.scratch);
-        let step = (WORK_PER_STEP / job.process.round_work()).clamp(1.0, WORK_PER_STEP) as u64;
         let total = |loads: &[u32]| loads.iter().map(|&l| u128::from(l)).sum::<u128>();
         job.process.start(job.seed, replica as u32, loads);
         self.tally.initial_balls += total(loads);
-        let mut record = Record::default();
-        let mut round = 0;
-        while round < job.schedule.rounds {
-            if control.is_cancelled() {
-                return Err(BackendError::Cancelled);
-            }
-            let end = (round + step).min(job.schedule.rounds);
-            self.runner.advance(job.seed, replica as u32, loads, round..end, &job.schedule, &mut record);
-            control.advance(end - round);
-            round = end;
-        }
+        let record = advance(job, &mut *self.runner, replica as u32, loads, 0..job.schedule.rounds, control)?;
         self.tally.final_balls += total(loads);
         self.tally.add(&record);
         Ok(self)
     }
+}
+
+/// Advances `loads`, those of `replica`, through `rounds`, in steps between which it can be stopped; what was seen.
+pub(crate) fn advance(
+    job: &Job<'_>,
+    runner: &mut dyn Runner,
+    replica: u32,
+    loads: &mut [u32],
+    rounds: Range<u64>,
+    control: &Control,
+) -> Result<Record, BackendError> {
+    let step = (WORK_PER_STEP / job.process.round_work()).clamp(1.0, WORK_PER_STEP) as u64;
+    let mut record = Record::default();
+    let mut round = rounds.start;
+    while round < rounds.end {
+        if control.is_cancelled() {
+            return Err(BackendError::Cancelled);
+        }
+        let end = (round + step).min(rounds.end);
+        runner.advance(job.seed, replica, loads, round..end, &job.schedule, &mut record);
+        control.advance(end - round);
+        round = end;
+    }
+    Ok(record)
 }
 
 /// Refuses a block that the machine has no room for.

@@ -8,7 +8,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`BackendError::Memory`] with both numbers.
-pub(super) fn require(what: String, bytes: u64, remedy: &'static str) -> Result<(), BackendError> {
+pub(crate) fn require(what: String, bytes: u64, remedy: &'static str) -> Result<(), BackendError> {
     match available(Path::new("/")) {
         Some(available) if bytes > available => {
             Err(BackendError::Memory { what, needed: bytes.div_ceil(1 << 20), available: available >> 20, remedy })

@@ -3,11 +3,12 @@
 
 pub mod gpu;
 mod host;
-mod memory;
+pub(crate) mod memory;
 mod profile;
 mod select;
 
 pub use host::Host;
+pub(crate) use host::advance;
 pub use profile::{ProfileJob, Profiles};
 pub use select::{Choice, Options, open};
 

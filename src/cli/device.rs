@@ -23,9 +23,26 @@ pub(super) struct Device {
     #[arg(long, global = true, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=10_000),
           default_value = "100")]
     submit_ms: u64,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Threads {
     /// CPU threads [default: one for each core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
     threads: Option<u16>,
+}
+
+impl Threads {
+    /// Starts them.
+    pub(super) fn start(&self) -> anyhow::Result<()> {
+        if let Some(threads) = self.threads {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
+            pool.build_global().context("the threads of the CPU")?;
+        }
+        Ok(())
+    }
 }
 
 impl Device {
@@ -43,10 +60,7 @@ impl Device {
 
     /// Starts the threads and opens the backend; says which it is unless `quiet`.
     pub(super) fn open(&self, quiet: bool) -> anyhow::Result<Box<dyn Backend>> {
-        if let Some(threads) = self.threads {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
-            pool.build_global().context("the threads of the CPU")?;
-        }
+        self.threads.start()?;
         let options = backend::Options {
             gpu: self.gpu.clone(),
             allow_software: self.allow_software,

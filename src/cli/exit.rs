@@ -11,6 +11,7 @@
 //! | 130 | interrupted by a signal; no result |
 
 use crate::backend::BackendError;
+use crate::plot::PlotError;
 use crate::process::ParameterError;
 use crate::run::{RunError, SpecError};
 use crate::stats::interval::IntervalError;
@@ -76,6 +77,9 @@ fn classify(error: &anyhow::Error) -> Exit {
     if let Some(error) = error.downcast_ref::<BackendError>() {
         return of_backend(error);
     }
+    if let Some(error) = error.downcast_ref::<PlotError>() {
+        return if matches!(error, PlotError::Drawing(_)) { Exit::Failure } else { Exit::Usage };
+    }
     if error.is::<Refused>()
         || error.is::<IntervalError>()
         || error.is::<SpecError>()
@@ -111,6 +115,8 @@ mod tests {
             (Refused("x".into()).into(), Exit::Usage),
             (SpecError::Replicas(0).into(), Exit::Usage),
             (TheoryError::NoRound.into(), Exit::Usage),
+            (PlotError::Empty("x").into(), Exit::Usage),
+            (PlotError::Drawing("x".into()).into(), Exit::Failure),
             (RunError::from(SpecError::Replicas(0)).into(), Exit::Usage),
             (RunError::from(std::io::Error::other("x")).into(), Exit::Failure),
             (BackendError::NoAdapter("x".into()).into(), Exit::NoDevice),

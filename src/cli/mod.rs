@@ -8,7 +8,9 @@ mod devices;
 mod doctor;
 pub mod exit;
 mod output;
+mod plot;
 mod progress;
+mod recover;
 mod run;
 mod signals;
 mod sweep;
@@ -32,8 +34,12 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Simulate a process at every point of a grid of parameters, with fits
     Sweep(Box<sweep::SweepArgs>),
+    /// Follow a process from its start back to its usual loads
+    Recover(Box<recover::RecoverArgs>),
     /// Say what is known without simulation: exact and mean-field laws
     Theory(theory::TheoryArgs),
+    /// Draw a result as SVG or PNG
+    Plot(plot::PlotArgs),
     /// List the adapters of this machine
     Devices(devices::DevicesArgs),
     /// Say whether a headless GPU run would work here, and what is missing
@@ -63,7 +69,9 @@ impl Cli {
         match self.command {
             Command::Run(arguments) => run::run(*arguments),
             Command::Sweep(arguments) => sweep::run(*arguments),
+            Command::Recover(arguments) => recover::run(*arguments),
             Command::Theory(arguments) => theory::run(&arguments),
+            Command::Plot(arguments) => plot::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
         }

@@ -1,11 +1,13 @@
 //! Where results go, as flags.
 
 use super::atomic::AtomicFile;
+use super::exit::Refused;
 use super::{print, say};
+use crate::plot;
 use crate::report::{Format, Render};
 use anyhow::Context;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
@@ -16,6 +18,9 @@ pub(super) struct Output {
     /// File for the result, which appears whole or not at all [default: standard output]
     #[arg(short, long, global = true, value_name = "FILE", value_parser = file)]
     output: Option<PathBuf>,
+    /// File for a picture of the result, NAME.svg or NAME.png; `leakybins plot` draws others from JSON
+    #[arg(long, global = true, value_name = "FILE", value_parser = file)]
+    plot: Option<PathBuf>,
     /// Show neither the backend nor the progress
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
@@ -29,31 +34,60 @@ pub(super) fn file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A result's place, opened before the work begins.
+/// A result's places, opened before the work begins.
 pub(super) struct Destination {
     format: Format,
-    pub(super) file: Option<AtomicFile>,
+    file: Option<AtomicFile>,
+    picture: Option<(AtomicFile, plot::Format)>,
 }
 
 impl Output {
-    /// Opens what is to be written, so that a file that cannot be is refused before the work.
-    pub(super) fn open(&self) -> anyhow::Result<Destination> {
+    /// Opens what is to be written, so that a file that cannot be is refused before the work. No file may be one of
+    /// `others`, nor another one of the result.
+    pub(super) fn open(&self, others: &[&AtomicFile]) -> anyhow::Result<Destination> {
         let file = self.output.as_deref().map(AtomicFile::create).transpose()?;
-        Ok(Destination { format: self.format, file })
+        let picture = self.plot.as_deref().map(picture).transpose()?;
+        let files: Vec<&AtomicFile> =
+            file.iter().chain(picture.iter().map(|(file, _)| file)).chain(others.iter().copied()).collect();
+        for (i, a) in files.iter().enumerate() {
+            if files[..i].iter().any(|b| a.is_same_as(b)) {
+                let reason = "two of --output, --plot and other results name the same file; name different ones";
+                return Err(Refused(reason.to_owned()).into());
+            }
+        }
+        Ok(Destination { format: self.format, file, picture })
     }
+}
+
+/// The file of a picture, and its form.
+pub(super) fn picture(path: &Path) -> anyhow::Result<(AtomicFile, plot::Format)> {
+    let format = plot::Format::of(path).ok_or_else(|| {
+        let path = path.display();
+        Refused(format!("{path} has no known ending (it says which form the picture has); use .svg or .png"))
+    })?;
+    Ok((AtomicFile::create(path)?, format))
+}
+
+/// Writes all of a file.
+pub(super) fn fill(mut file: AtomicFile, bytes: &[u8], what: &str) -> anyhow::Result<()> {
+    let written = file.write_all(bytes).and_then(|()| file.commit());
+    written.with_context(|| format!("the {what} could not be written; check the path and the space left"))
 }
 
 impl Destination {
     /// Writes the result where it belongs, and its warnings to standard error.
     pub(super) fn publish(self, result: &impl Render) -> anyhow::Result<()> {
-        const REMEDY: &str = "the result could not be written; check the path and the space left";
         for warning in result.warnings() {
             say(&format!("warning: {warning}"));
         }
+        if let Some((file, format)) = self.picture {
+            fill(file, &plot::render(&result.render(Format::Json)?, None, format)?, "picture")?;
+        }
+        // The result comes last: where it is, everything is.
         let bytes = result.render(self.format)?;
         match self.file {
-            Some(mut file) => file.write_all(&bytes).and_then(|()| file.commit()).context(REMEDY),
-            None => print(&bytes).context(REMEDY),
+            Some(file) => fill(file, &bytes, "result"),
+            None => print(&bytes).context("the result could not be written; check the space left"),
         }
     }
 }

@@ -2,16 +2,15 @@
 
 use super::atomic::AtomicFile;
 use super::device::{Device, warn};
-use super::exit::{Exit, Refused};
+use super::exit::Exit;
 use super::output::{Output, file, seed};
 use super::progress::Progress;
 use super::say;
-use super::signals::interruptible;
-use crate::backend::BackendError;
+use super::signals::{interruptible, stopped};
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::Report;
-use crate::run::{self, RunError, Schedule, Spec, Stopping};
+use crate::run::{self, BurnIn, Schedule, Spec, Stopping};
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use anyhow::Context;
@@ -24,6 +23,7 @@ Examples:
   leakybins run leaky --n 2^16 --lambda 1-2^-7 --d 1 --rounds 1e5 --seed 1
   leakybins run leaky --n 1e6 --replicas 64 --backend gpu --format json -o result.json
   leakybins run leaky --start one-bin:1e4 --rounds 2e4 --burn-in 0 --every 100
+  leakybins run leaky --d 1 --rounds 1e4 --burn-in auto
   leakybins run leaky --rel-err 0.05 --at 8 --max-time 10m
   leakybins run leaky --format csv --seed 1 | head
 
@@ -60,9 +60,9 @@ struct Sampling {
     /// Rounds of each replica
     #[arg(long, global = true, value_name = "COUNT", value_parser = count, default_value = "2000")]
     rounds: u64,
-    /// Rounds before sampling begins [default: half the rounds]
-    #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
-    burn_in: Option<u64>,
+    /// Rounds before sampling begins; auto: as many as a pilot needs to forget its start [default: half the rounds]
+    #[arg(long, global = true, value_name = "COUNT|auto", value_parser = wait)]
+    burn_in: Option<Wait>,
     /// Sample every so many rounds after the burn-in [default: 10, or all of them if there are fewer]
     #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
     every: Option<u64>,
@@ -81,6 +81,22 @@ struct Sampling {
     /// Seed of all randomness [default: a fresh one, which is shown]
     #[arg(long, global = true, value_parser = count)]
     seed: Option<u64>,
+}
+
+/// How long to wait before sampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// So many rounds.
+    Rounds(u64),
+    /// As many as a pilot finds necessary.
+    Auto,
+}
+
+fn wait(text: &str) -> Result<Wait, String> {
+    match text {
+        "auto" => Ok(Wait::Auto),
+        _ => count(text).map(Wait::Rounds).map_err(|error| format!("{error}, or auto")),
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -128,12 +144,19 @@ struct Loads {
 impl Sampling {
     /// The specification, with the defaults that depend on other values filled in.
     fn spec(&self, process: ProcessSpec, stopping: Option<Stopping>) -> Spec {
-        let Sampling { rounds, loads_every, measure, .. } = *self;
         let replicas = self.replicas.unwrap_or(if stopping.is_some() { 1 << 20 } else { 256 });
-        let burn_in = self.burn_in.unwrap_or(rounds / 2);
+        let burn_in = match self.burn_in {
+            None => self.rounds / 2,
+            Some(Wait::Rounds(rounds)) => rounds,
+            Some(Wait::Auto) => 0,
+        };
+        Spec { process, seed: self.seed.unwrap_or(0), replicas, schedule: self.schedule(burn_in), stopping }
+    }
+
+    fn schedule(&self, burn_in: u64) -> Schedule {
+        let Sampling { rounds, loads_every, measure, .. } = *self;
         let every = self.every.unwrap_or_else(|| rounds.saturating_sub(burn_in).min(10));
-        let schedule = Schedule { rounds, burn_in, every, loads_every, measure };
-        Spec { process, seed: self.seed.unwrap_or(0), replicas, schedule, stopping }
+        Schedule { rounds, burn_in, every, loads_every, measure }
     }
 }
 
@@ -145,11 +168,8 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     spec.validate()?;
     let process = spec.process.build()?;
     device.check()?;
-    let destination = output.open()?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
-    if destination.file.as_ref().zip(loads_file.as_ref()).is_some_and(|(result, loads)| result.is_same_as(loads)) {
-        return Err(Refused("--output and --dump-loads name the same file; name two".to_owned()).into());
-    }
+    let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
     for warning in spec.process.warnings() {
         say(&format!("warning: {warning}"));
     }
@@ -157,18 +177,21 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let control = interruptible()?;
     let mut backend = device.open(output.quiet)?;
 
+    if sampling.burn_in == Some(Wait::Auto) {
+        let found = BurnIn::find(&spec, &control)?;
+        say(&format!("burn-in: {found}"));
+        spec.schedule = sampling.schedule(found.rounds);
+        spec.validate()?;
+        control.retract(control.rounds());
+    }
+
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
     let progress = Progress::new(all_rounds, process.expected_balls(), !output.quiet);
     let outcome = progress.watch(&control, || {
         let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
         run::run(&spec, &mut backend, &control, dump, &mut |event| progress.say(&warn(&event)))
     });
-    let outcome = outcome.map_err(|error| match error {
-        RunError::Backend(BackendError::Cancelled) => anyhow::Error::from(error)
-            .context(format!("stopped after {} of {all_rounds} rounds over all replicas; no result", control.rounds())),
-        other => other.into(),
-    })?;
-    // The result comes last: where it is, everything is.
+    let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
     if let Some(file) = loads_file {
         file.commit().context("the final loads could not be written; check the path and the space left")?;
     }

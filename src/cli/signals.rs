@@ -2,7 +2,8 @@
 
 use super::exit::Exit;
 use super::say;
-use crate::backend::Control;
+use crate::backend::{BackendError, Control};
+use crate::run::RunError;
 use anyhow::Context;
 use std::sync::Arc;
 
@@ -22,6 +23,15 @@ pub(super) fn interruptible() -> anyhow::Result<Arc<Control>> {
     };
     keep_hangup_ignored(install)?;
     Ok(control)
+}
+
+/// `error` with how far it was of `all_rounds` rounds, where it is that of a signal.
+pub(super) fn stopped(error: RunError, control: &Control, all_rounds: u64) -> anyhow::Error {
+    match error {
+        RunError::Backend(BackendError::Cancelled) => anyhow::Error::from(error)
+            .context(format!("stopped after {} of {all_rounds} rounds over all replicas; no result", control.rounds())),
+        other => other.into(),
+    }
 }
 
 /// `install` handles SIGHUP, too. Under `nohup` it is ignored, and has to be after that.

@@ -79,20 +79,18 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
     let confidence = Confidence::new(options.confidence)?;
     let processes = grid.points(options.max_points).map_err(Refused)?;
     let mut plan = Plan { seed: 0, replicas: options.replicas, balls: options.balls as f64, measure: options.measure };
-    let specs =
-        |plan: &Plan| processes.iter().map(|process| plan.point(process.clone())).collect::<Result<Vec<_>, _>>();
-    let planned = specs(&plan)?;
+    let planned = plan.points(&processes)?;
     planned.iter().try_for_each(Spec::validate)?;
     if options.dry_run {
         print(dry_run(&planned)?.as_bytes())?;
         return Ok(Exit::Done);
     }
     device.check()?;
-    let destination = output.open()?;
+    let destination = output.open(&[])?;
     plan.seed = seed(options.seed);
     let control = interruptible()?;
     let mut backend = device.open(output.quiet)?;
-    let planned = specs(&plan)?;
+    let planned = plan.points(&processes)?;
     let number = planned.len();
     let mut points = Vec::with_capacity(number);
     for (i, spec) in planned.into_iter().enumerate() {

@@ -1,20 +1,22 @@
 //! `leakybins theory PROCESS`: what is known without simulation.
 
 use super::exit::Exit;
-use super::{pretty, print};
+use super::output::Output;
+use super::pretty;
 use crate::number::count;
 use crate::process::{Measure, leaky};
-use crate::report::{Format, reached, significant, wrapped};
+use crate::report::{Format, Render, reached, significant, wrapped};
 use crate::theory::leaky::{Prediction, When, predict};
 use crate::theory::report::{Document, Level};
 use std::fmt::{self, Write};
+use std::io;
 
 const EXAMPLES: &str = "\
 Examples:
   leakybins theory leaky
   leakybins theory leaky --n 2^16 --lambda 1-1e-9 --d 1
   leakybins theory leaky --start one-bin:1000 --rounds 500
-  leakybins theory leaky --d 3 --measure pre --format json";
+  leakybins theory leaky --d 3 --measure pre --plot theory.svg";
 
 /// Arguments of `leakybins theory`.
 #[derive(Debug, clap::Args)]
@@ -29,9 +31,8 @@ pub(super) struct TheoryArgs {
     /// The loads before or after the deletions of a round
     #[arg(long, global = true, value_enum, default_value_t)]
     measure: Measure,
-    /// Form of the answer
-    #[arg(long, global = true, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// The processes with a theory.
@@ -47,25 +48,41 @@ pub(super) fn run(arguments: &TheoryArgs) -> anyhow::Result<Exit> {
     let when = arguments.rounds.map_or(When::Stationary, When::Round);
     let prediction = predict(parameters, when, arguments.measure)?;
     let document = Document::new(parameters, when, arguments.measure, &prediction);
-    match arguments.format {
-        Format::Json => print(pretty(&document)?.as_bytes())?,
-        Format::Csv => print(&csv(&document)?)?,
-        Format::Table => {
-            let mut text = String::new();
-            table(&mut text, &document, &prediction)?;
-            print(text.as_bytes())?;
-        }
-    }
+    arguments.output.open(&[])?.publish(&Answer { document, prediction: &prediction })?;
     Ok(Exit::Done)
 }
 
+/// What theory says, in all its forms.
+struct Answer<'a> {
+    document: Document<'a>,
+    prediction: &'a Prediction,
+}
+
+impl Render for Answer<'_> {
+    fn render(&self, format: Format) -> io::Result<Vec<u8>> {
+        match format {
+            Format::Json => Ok(pretty(&self.document)?.into_bytes()),
+            Format::Csv => csv(&self.document),
+            Format::Table => {
+                let mut text = String::new();
+                table(&mut text, &self.document, self.prediction).expect("a string takes everything");
+                Ok(text.into_bytes())
+            }
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
 /// A row a level: `k`, `load_exceedance`, `max_exceedance`.
-fn csv(document: &Document<'_>) -> anyhow::Result<Vec<u8>> {
+fn csv(document: &Document<'_>) -> io::Result<Vec<u8>> {
     let mut table = csv::Writer::from_writer(Vec::new());
     for level in &document.laws.levels {
         table.serialize(level)?;
     }
-    Ok(table.into_inner()?)
+    table.into_inner().map_err(csv::IntoInnerError::into_error)
 }
 
 /// Most levels in the table for people.

@@ -12,6 +12,7 @@ use crate::rng::thresholds::Thresholds;
 use crate::run::Schedule;
 use crate::stats::{Flow, Histogram, Record};
 use serde::{Deserialize, Serialize};
+use start::Start;
 use std::fmt;
 use std::ops::Range;
 
@@ -187,6 +188,22 @@ impl ProcessSpec {
     pub fn name(&self) -> &'static str {
         match self {
             ProcessSpec::Leaky(_) => "leaky",
+        }
+    }
+
+    /// The initial loads.
+    #[must_use]
+    pub fn start(&self) -> &Start {
+        match self {
+            ProcessSpec::Leaky(parameters) => &parameters.start,
+        }
+    }
+
+    /// The same process with other initial loads.
+    #[must_use]
+    pub fn with_start(&self, start: Start) -> Self {
+        match self {
+            ProcessSpec::Leaky(parameters) => ProcessSpec::Leaky(leaky::Parameters { start, ..parameters.clone() }),
         }
     }
 

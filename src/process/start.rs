@@ -29,8 +29,8 @@ pub enum Start {
     OneBin(u32),
     /// This many balls are thrown into uniformly random bins, in each replica afresh.
     Random(u32),
-    /// Each bin draws its load independently from the stationary law of one bin, in each replica afresh: exact or in the
-    /// limit of many bins, whichever [`theory`](crate::theory::leaky) has.
+    /// Each bin draws its load independently from the stationary law of one bin, in each replica afresh: exact or in
+    /// the limit of many bins, whichever [`theory`](crate::theory::leaky) has.
     MeanField,
     /// One load a bin, read from a text file of integers separated by white space or commas.
     File(PathBuf),
@@ -96,8 +96,8 @@ pub(crate) enum Initial {
 }
 
 impl Start {
-    /// Checks the state against `bins`, reading the file if there is one. `stationary` makes the law of one bin, if it is
-    /// needed.
+    /// Checks the state against `bins`, reading the file if there is one. `stationary` makes the law of one bin, if it
+    /// is needed.
     pub(crate) fn resolve(
         &self,
         bins: u64,

@@ -5,6 +5,7 @@
 //! | field | type | meaning |
 //! |---|---|---|
 //! | `schema` | integer | version of this format: [`SCHEMA`] |
+//! | `kind` | string | `"run"`: what the document is |
 //! | `version` | string | version of leakybins |
 //! | `stream_version` | integer | version of the drawn bits: [`STREAM_VERSION`] |
 //! | `process` | string | the process, as in `leakybins run PROCESS` |
@@ -89,6 +90,7 @@ pub const SCHEMA: u32 = 1;
 #[derive(Serialize)]
 struct Document<'a> {
     schema: u32,
+    kind: &'static str,
     version: &'static str,
     stream_version: u32,
     #[serde(flatten)]
@@ -207,7 +209,7 @@ fn by_value<S: Serializer>(counts: &Vec<(u64, u64)>, serializer: S) -> Result<S:
     serializer.collect_map(counts.iter().copied())
 }
 
-fn histogram_by_value<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn histogram_by_value<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(histogram.iter())
 }
 
@@ -222,6 +224,7 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
     let exceedance = |level: &Level| Exceedance::new(level.k, &level.reached, samples, level.estimate.as_ref());
     let document = Document {
         schema: SCHEMA,
+        kind: "run",
         version: env!("CARGO_PKG_VERSION"),
         stream_version: STREAM_VERSION,
         process: &spec.process,

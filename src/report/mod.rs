@@ -8,7 +8,8 @@ mod table;
 pub(crate) use estimates::ENOUGH_TIMES;
 pub use estimates::{Estimates, Level, Mean};
 
-pub(crate) use table::{reached, significant};
+pub(crate) use json::histogram_by_value;
+pub(crate) use table::{digits, field, grouped, parameters, reached, significant};
 
 use crate::run::{Outcome, Reason, Spec};
 use crate::stats::estimate::Band;

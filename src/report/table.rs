@@ -2,7 +2,7 @@
 
 use super::estimates::{Estimates, Mean};
 use super::{Report, WIDTH, human, wrapped};
-use crate::process::Measure;
+use crate::process::{Measure, ProcessSpec};
 use crate::rng::STREAM_VERSION;
 use crate::run::{Reason, Stopping};
 use crate::stats::estimate::{Band, Estimate};
@@ -43,7 +43,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         format!("{} balls/s", human(report.balls_per_second())),
     ];
     field(out, "process", &[spec.process.name().to_owned()])?;
-    field(out, "parameters", &parameters(report))?;
+    field(out, "parameters", &parameters(&spec.process))?;
     field(out, "sampling", &sampling)?;
     if let Some(stopping) = &spec.stopping {
         field(out, "stopping", &rules(report, stopping))?;
@@ -150,15 +150,15 @@ fn rules(report: &Report<'_>, stopping: &Stopping) -> Vec<String> {
 }
 
 /// The process's parameters by name, as the specification writes them.
-fn parameters(report: &Report<'_>) -> Vec<String> {
-    let spec = serde_json::to_value(&report.spec.process).expect("parameters are plain values");
+pub(crate) fn parameters(process: &ProcessSpec) -> Vec<String> {
+    let spec = serde_json::to_value(process).expect("parameters are plain values");
     let named = spec["parameters"].as_object().expect("parameters have names");
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     named.iter().map(|(name, value)| format!("{name} {}", text(value))).collect()
 }
 
 /// A header line, wrapped between its parts.
-fn field(out: &mut String, name: &str, parts: &[String]) -> fmt::Result {
+pub(crate) fn field(out: &mut String, name: &str, parts: &[String]) -> fmt::Result {
     writeln!(out, "{name:<12}{}", wrapped(parts.iter().map(String::as_str), ", ", 12))
 }
 
@@ -330,7 +330,7 @@ pub(crate) fn significant(value: f64) -> String {
 }
 
 /// So many significant digits; a whole number as it is.
-fn digits(value: f64, digits: usize) -> String {
+pub(crate) fn digits(value: f64, digits: usize) -> String {
     if value.fract() == 0.0 && value.abs() < 1e10 {
         return format!("{value}");
     }
@@ -341,7 +341,7 @@ fn digits(value: f64, digits: usize) -> String {
 }
 
 /// `1234567` as `1,234,567`.
-fn grouped(value: impl Display) -> String {
+pub(crate) fn grouped(value: impl Display) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

@@ -7,8 +7,8 @@
 //! probability lies below that resolution at either end are never drawn. `lambda` is taken as the exact value of its
 //! `f64`.
 //!
-//! [`Thresholds::from_exceedances`] is the exception: its thresholds are as good as the `f64` exceedances given, and the
-//! same on every host if these are.
+//! [`Thresholds::from_exceedances`] is the exception: its thresholds are as good as the `f64` exceedances given, and
+//! the same on every host if these are.
 
 use super::dd::Dd;
 
@@ -73,8 +73,8 @@ impl Thresholds {
 
     /// The law on 0, 1, .. with P(value >= k) = `exceedances[k - 1]`, k = 1, 2, ..
     ///
-    /// A threshold is one minus the exceedance rounded to a multiple of 2^-64, so that the upper tail keeps the precision
-    /// that exceedances have where cumulative probabilities are near 1; it ends where they round to 0.
+    /// A threshold is one minus the exceedance rounded to a multiple of 2^-64, so that the upper tail keeps the
+    /// precision that exceedances have where cumulative probabilities are near 1; it ends where they round to 0.
     ///
     /// # Panics
     /// If the exceedances do not descend within [0, 1].

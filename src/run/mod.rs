@@ -1,9 +1,11 @@
 //! From a specification to a result: what to run, in which blocks, and the loop that runs them.
 
+pub mod burn_in;
 mod driver;
 mod spec;
 pub mod stopping;
 
+pub use burn_in::BurnIn;
 pub use driver::{Event, Outcome, RunError, run};
 pub use spec::{MAX_REPLICAS, Schedule, Spec, SpecError};
 pub use stopping::{Reason, Stopping};

@@ -96,6 +96,19 @@ pub enum SpecError {
         /// Rounds in all.
         rounds: u64,
     },
+    /// The start is not forgotten in time.
+    #[error(
+        "the pilot found no burn-in below rounds = {rounds}: the max load or the total load from {starts} still differ \
+         after {pilot_rounds} rounds; use more --rounds, a start nearer to the stationary state, or a number for --burn-in"
+    )]
+    StartShows {
+        /// Rounds in all.
+        rounds: u64,
+        /// The starts compared.
+        starts: String,
+        /// Rounds of the pilot.
+        pilot_rounds: u64,
+    },
     /// No round would be sampled.
     #[error("every = {every} samples none of the {left} rounds after the burn-in; use 1 <= every <= rounds - burn-in")]
     Every {

@@ -6,6 +6,10 @@
 //! length, but no fewer than 32, which show the error well, and no more than asked for. Where even 32 exceed the budget
 //! the runs are cut: all replicas, as long as the budget allows. Such a point leans on its start and is marked as short.
 //!
+//! # Seeds
+//! Point i of the grid has the seed of the sweep plus i. The same seed everywhere would make neighbouring points err to the
+//! same side, and fits, which take them as independent, look better or worse than they are.
+//!
 //! # Start
 //! A sweep should start from the mean field (`Start::MeanField`): the law of one bin is then right from the first round,
 //! exactly so for one choice, and only the dependence between the bins has to settle.
@@ -37,7 +41,7 @@ const LEAST_ROUNDS: f64 = 2000.0;
 /// What the points have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Seed of all randomness, the same at every point.
+    /// Seed of the first point; each next point has the next seed.
     pub seed: u64,
     /// Most replicas of a point.
     pub replicas: u64,
@@ -48,11 +52,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The run of one point.
+    /// The runs of all points.
     ///
     /// # Errors
     /// A parameter outside its range.
-    pub fn point(&self, process: ProcessSpec) -> Result<Spec, ParameterError> {
+    pub fn points(&self, grid: &[ProcessSpec]) -> Result<Vec<Spec>, ParameterError> {
+        (0..).zip(grid).map(|(i, process)| self.point(process.clone(), self.seed.wrapping_add(i))).collect()
+    }
+
+    fn point(&self, process: ProcessSpec, seed: u64) -> Result<Spec, ParameterError> {
         let time = theory::autocorrelation_rounds(&process).max(1.0);
         // Rounds without balls cost something too.
         let cost = process.build()?.expected_balls().max(1.0);
@@ -68,7 +76,7 @@ impl Plan {
         let every = (time.min(rounds - burn_in) / SAMPLES_PER_TIME).floor().max(1.0);
         let (rounds, burn_in, every) = (rounds as u64, burn_in as u64, every as u64);
         let schedule = Schedule { rounds, burn_in, every, loads_every: 0, measure: self.measure };
-        Ok(Spec { process, seed: self.seed, replicas, schedule, stopping: None })
+        Ok(Spec { process, seed, replicas, schedule, stopping: None })
     }
 }
 
@@ -128,7 +136,7 @@ mod tests {
 
     fn point(lambda: f64, d: u64, balls: f64) -> Spec {
         let process = ProcessSpec::Leaky(Parameters { n: 1000, lambda, d, ..Parameters::default() });
-        Plan { seed: 1, replicas: 256, balls, measure: Measure::Post }.point(process).expect("valid")
+        Plan { seed: 1, replicas: 256, balls, measure: Measure::Post }.point(process, 1).expect("valid")
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! | `kind` | string | `"sweep"` |
 //! | `version`, `stream_version` | string, integer | of leakybins, of the drawn bits |
 //! | `process` | string | the process |
-//! | `seed` | integer | seed of every point |
+//! | `seed` | integer | seed of the sweep: that of the first point |
 //! | `measure` | string | `"pre"` or `"post"`: loads before or after the deletions of a round |
 //! | `confidence` | number | probability with which an interval covers, each for itself |
 //! | `complete` | boolean | false: the sweep was interrupted, and these are the points finished before |
@@ -18,7 +18,7 @@
 //! | `fits` | list | see below |
 //! | `exponents` | list | d ln E[max load] / d ln(1/(1 - lambda)) between neighbours: `d`, `n`, `lambda_low`, `lambda_high`, `exponent`, `error` |
 //!
-//! A point: the process's parameters (for `leaky` `n`, `lambda`, `d`, `arrivals`, `start`), `replicas`, `rounds`,
+//! A point: the process's parameters (for `leaky` `n`, `lambda`, `d`, `arrivals`, `start`), `seed`, `replicas`, `rounds`,
 //! `burn_in`, `every`, `samples`, `balls`, `short` (true: sampled for less than 20 autocorrelation times, so that the
 //! start may show), and
 //!
@@ -33,13 +33,14 @@
 //! Means and exceedances are those of a [run](crate::report::json). `seed`, `replicas`, `rounds`, `burn_in`, `every` and
 //! the parameters in a `leakybins run` with `--loads-every 0` give a point again.
 //!
-//! A fit is the line of least weighted squares through the mean max loads of one (d, n), over the points with lambda not
+//! A fit is that of the growth that the paper's bounds allow, not of a law that is known to hold: a tiny `p_value` says
+//! that the max load follows another one. It is the line of least weighted squares through the mean max loads of one (d, n), over the points with lambda not
 //! below `--fit-from`: `d`, `n`, `x` (the abscissa as a formula), `points`, `intercept`, `intercept_error`, `slope`,
 //! `slope_error`, `chi2`, `degrees_of_freedom`, `p_value` (of the goodness of fit). There is one where three points or
 //! more have an error.
 //!
 //! # CSV
-//! A row a point: the parameters, `replicas`, `rounds`, `burn_in`, `every`, `samples`, `short`; then for `max_load`,
+//! A row a point: the parameters, `seed`, `replicas`, `rounds`, `burn_in`, `every`, `samples`, `short`; then for `max_load`,
 //! `load` and `empty_fraction` the mean, `_se` (standard error), `_low`, `_high` and `_theory`; `max_load_q50`, `_q95`,
 //! `_q99`, `_q999`; and `p_K`, `p_K_low`, `p_K_high`, `p_K_theory` for each level K asked for. Fits are in the JSON only.
 
@@ -97,6 +98,7 @@ struct Document<'a> {
 struct PointDocument<'a> {
     #[serde(flatten)]
     parameters: Parameters<'a>,
+    seed: u64,
     replicas: u64,
     rounds: u64,
     burn_in: u64,
@@ -213,6 +215,7 @@ impl Point {
         let (tally, schedule, estimates) = (&self.outcome.tally, &self.spec.schedule, &self.estimates);
         PointDocument {
             parameters: Parameters::Leaky(parameters),
+            seed: self.spec.seed,
             replicas: tally.replicas,
             rounds: schedule.rounds,
             burn_in: schedule.burn_in,
@@ -308,6 +311,7 @@ impl Sweep {
             row.extend(parameters);
         }
         let counts = [
+            ("seed", point.seed),
             ("replicas", point.replicas),
             ("rounds", point.rounds),
             ("burn_in", point.burn_in),

@@ -5,6 +5,7 @@ use super::bounds::Bounds;
 use super::population::Population;
 use super::transient::Transient;
 use super::{TheoryError, mean_field, one_choice, validate};
+use crate::float;
 use crate::process::leaky::{Arrivals, Parameters};
 use crate::process::start::Start;
 use crate::process::{Measure, ParameterError};
@@ -89,6 +90,70 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
     Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda) })
 }
 
+/// What is expected after some round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Expected {
+    /// Mean max load, in balls.
+    pub mean_max: f64,
+    /// Mean total load, in balls.
+    pub mean_total: f64,
+}
+
+/// The means after the deletions of each of `rounds`, which ascend; `None` from the first one on that is more than
+/// `budget` operations away.
+///
+/// # Errors
+/// Those of [`Transient::new`].
+pub fn trajectory(
+    parameters: &Parameters,
+    rounds: &[u64],
+    mut budget: f64,
+) -> Result<Vec<Option<Expected>>, TheoryError> {
+    let mut bins = Transient::new(parameters)?;
+    let mut expected = |&round: &u64| {
+        while bins.round() < round {
+            budget -= bins.work();
+            if budget < 0.0 {
+                return None;
+            }
+            bins.step();
+        }
+        let state = bins.after_deletions();
+        Some(Expected { mean_max: state.mean_max(), mean_total: state.mean_load() * parameters.n as f64 })
+    };
+    Ok(rounds.iter().map(&mut expected).collect())
+}
+
+/// Rounds after which the start is surely forgotten, rounded up to two digits: the overload drains, and the rest
+/// relaxes.
+///
+/// # Method
+/// With one choice a bin drains at speed 1 - lambda, lambda the variance of its steps: six standard deviations of the
+/// time are added. With d >= 2 a bin that towers above all others is joined by the balls that sample nothing else, a
+/// fraction n^-d of them; bins that all are overloaded drain at speed 1 - lambda. Relaxation takes some 2 / (1 -
+/// lambda)^2 rounds with one choice and some 1 / (1 - lambda) with more; ten and forty times as many are added.
+///
+/// # Errors
+/// lambda = 1, and those of [`Transient::new`].
+pub fn recovery_rounds(parameters: &Parameters) -> Result<u64, TheoryError> {
+    let start = Transient::new(parameters)?.after_deletions();
+    let Parameters { n, lambda, d, .. } = *parameters;
+    let gap = 1.0 - lambda;
+    if gap == 0.0 {
+        return Err(TheoryError::NoStationaryLaw);
+    }
+    let tallest = start.max_quantile(0.999) as f64;
+    let rounds = if d == 1 || n == 1 {
+        tallest / gap + 6.0 * (tallest * lambda / gap).sqrt() / gap + 20.0 / (gap * gap)
+    } else {
+        let joined = lambda * float::powf(n as f64, 1.0 - d as f64);
+        tallest / (1.0 - joined) + start.mean_load() / gap + 40.0 / gap
+    };
+    let rounds = rounds.ceil() as u64;
+    let unit = 10u64.pow(rounds.max(1).ilog10().saturating_sub(1));
+    Ok(rounds.div_ceil(unit).saturating_mul(unit))
+}
+
 /// Most levels of a law that is drawn from: its table then takes 128 MiB.
 const MAX_LEVELS: u64 = 1 << 24;
 /// Exceedances below this round to no multiple of 2^-64 but 0.
@@ -97,9 +162,9 @@ const HALF_RESOLUTION: f64 = 1.0 / (1u128 << 65) as f64;
 /// The stationary law of one bin after the deletions, to draw from: exact for d = 1, mean field for d >= 2.
 ///
 /// # Numerics
-/// An exceedance is as good as the prediction, about 1e-12 relative, and rounded to a multiple of 2^-64. Predictions are
-/// made of correctly rounded operations and of elementary functions in plain Rust, all of them the same on every host,
-/// and so is the table.
+/// An exceedance is as good as the prediction, about 1e-12 relative, and rounded to a multiple of 2^-64. Predictions
+/// are made of correctly rounded operations and of the functions of [`float`], all of them the same on
+/// every host, and so is the table.
 pub(crate) fn one_bin(parameters: &Parameters) -> Result<Thresholds, ParameterError> {
     let refuse = |reason: String, remedy| ParameterError::Start { start: parameters.start.to_string(), reason, remedy };
     let bins = stationary(parameters, Measure::Post).map_err(|error| match error {

@@ -111,6 +111,23 @@ pub fn autocorrelation_rounds(process: &ProcessSpec) -> f64 {
     }
 }
 
+/// Rounds after which a process has surely forgotten its start, where that is known.
+#[must_use]
+pub fn recovery_rounds(process: &ProcessSpec) -> Option<u64> {
+    match process {
+        ProcessSpec::Leaky(parameters) => leaky::recovery_rounds(parameters).ok(),
+    }
+}
+
+/// What is expected after each of `rounds`, which ascend, where it is known and takes at most `budget` operations.
+#[must_use]
+pub fn trajectory(process: &ProcessSpec, rounds: &[u64], budget: f64) -> Vec<Option<leaky::Expected>> {
+    let known = match process {
+        ProcessSpec::Leaky(parameters) => leaky::trajectory(parameters, rounds, budget),
+    };
+    known.unwrap_or_else(|_| vec![None; rounds.len()])
+}
+
 /// Checks what every prediction needs.
 fn validate(parameters: &Parameters) -> Result<(), TheoryError> {
     let n = parameters.n;

@@ -5,6 +5,7 @@
 //! | field | type | meaning |
 //! |---|---|---|
 //! | `schema` | integer | version of this format: [`SCHEMA`] |
+//! | `kind` | string | `"theory"`: what the document is |
 //! | `version` | string | version of leakybins |
 //! | `process` | string | `"leaky"` |
 //! | `parameters` | object | `n`, `lambda`, `d`, `arrivals`, `start`, as in a [run](crate::report::json) |
@@ -41,6 +42,7 @@ const INVISIBLE: f64 = 1e-15;
 #[derive(Debug, Serialize)]
 pub(crate) struct Document<'a> {
     schema: u32,
+    kind: &'static str,
     version: &'static str,
     process: &'static str,
     pub(crate) parameters: &'a Parameters,
@@ -87,6 +89,7 @@ impl<'a> Document<'a> {
     pub(crate) fn new(parameters: &'a Parameters, when: When, measure: Measure, prediction: &Prediction) -> Self {
         Self {
             schema: SCHEMA,
+            kind: "theory",
             version: env!("CARGO_PKG_VERSION"),
             process: "leaky",
             parameters,

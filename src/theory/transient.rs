@@ -97,6 +97,15 @@ impl Transient {
         self.round += 1;
     }
 
+    /// About how many operations the next round takes.
+    #[must_use]
+    pub fn work(&self) -> f64 {
+        /// Poisson probabilities above [`FLOOR`], about.
+        const VISIBLE: usize = 40;
+        let loads: usize = self.groups.iter().map(|group| group.probabilities.len()).sum();
+        loads as f64 * if self.d == 1 { self.arrivals.len() } else { VISIBLE } as f64
+    }
+
     /// Rounds performed.
     #[must_use]
     pub fn round(&self) -> u64 {

@@ -1,13 +1,16 @@
 """Writes stream.txt: an implementation of the leaky bins' stream apart from the Rust one, in plain Python integers.
 
 It follows the documentation of src/rng/mod.rs, src/rng/bounded.rs and src/process/leaky/mod.rs, with arrival thresholds
-from exact rational arithmetic. Each line: n, d, law, bits of lambda, start, seed, replica, first round, rounds,
+from exact rational arithmetic, and the stationary law of one bin for d = 1 with 60 digits. Each line: n, d, law, bits of lambda, start, seed, replica, first round, rounds,
 balls arrived, balls departed, FNV-1a hash of the final loads.
 """
 
 import struct
 from bisect import bisect_right
+from decimal import ROUND_HALF_UP, Decimal, getcontext
 from fractions import Fraction
+
+getcontext().prec = 60
 
 MASK = 0xFFFFFFFF
 ARRIVALS, CHOICES, START = 1, 2, 3
@@ -95,10 +98,31 @@ def thresholds(law, n, lam):
     return first, [t for t in scaled[first:] if t < 2**64]
 
 
+def stationary(n, lam):
+    """Cumulative thresholds of the stationary load of one bin, d = 1, binomial arrivals: 0, 1, .. up to 2^-64."""
+    lam = Decimal(lam)
+    q = lam / n
+    arrivals = [(1 - q) ** n]
+    for k in range(n):
+        arrivals.append(arrivals[-1] * (n - k) / (k + 1) * q / (1 - q))
+    beyond = [sum(arrivals[i + 1 :]) for i in range(n)]
+    p = [(1 - lam) / arrivals[0]]
+    while p[-1] > Decimal(2) ** -90:
+        p.append(sum(beyond[i] * p[len(p) - i] for i in range(1, min(len(p) + 1, n))) / arrivals[0])
+    exceedances = [1 - sum(p[:k]) for k in range(1, len(p))]
+    scaled = [int((e * 2**64).to_integral_value(ROUND_HALF_UP)) for e in exceedances]
+    return [2**64 - t for t in scaled if t > 0]
+
+
 def run(n, d, law, lam, start, seed, replica, first_round, rounds):
     least, table = thresholds(law, n, lam)
     loads = [0] * n
-    for ball in range(start):
+    if start == "mean-field":
+        cumulative = stationary(n, lam)
+        for b in range(n):
+            low, high, _, _ = Draws(seed, replica, 0).block(START, 0, b)
+            loads[b] = bisect_right(cumulative, high << 32 | low)
+    for ball in range(start if start != "mean-field" else 0):
         (bin_,) = indices(Draws(seed, replica, 0), START, n, 1, ball)
         loads[bin_] += 1
     arrived = departed = 0
@@ -133,6 +157,8 @@ def main():
         (7, 3, "binomial", 0.75, 20, 0, 0, 0, 50),
         (3, 20, "poisson", 0.5, 0, 1, 2, 3, 50),
         (1, 2, "poisson", 0.75, 5, 1, 2, 3, 50),
+        (1000, 1, "binomial", 0.875, "mean-field", 9, 4, far, 3),
+        (3, 1, "binomial", 0.96875, "mean-field", 9, 4294967295, 0, 20),
     ]
     with open("stream.txt", "w") as out:
         out.write("# n d law lambda-bits start seed replica first-round rounds arrived departed hash: see make_stream.py\n")

@@ -1,0 +1,175 @@
+//! Pictures of results: a JSON document of another command in, an SVG or a PNG out.
+//!
+//! A document says by its field `kind` what it is; a [`View`] says what of it is drawn:
+//!
+//! | kind | views, the first by default |
+//! |---|---|
+//! | `run` | [`Survival`](View::Survival), [`Histogram`](View::Histogram) |
+//! | `theory` | [`Survival`](View::Survival) |
+//! | `sweep` | [`Scaling`](View::Scaling) |
+//! | `recover` | [`Recovery`](View::Recovery) |
+//!
+//! Only fields that are drawn are read. Intervals, theory and fits are drawn where the document has them. The same
+//! document gives the same bytes. Numbers are drawn as the document holds them: nothing is estimated here, except that
+//! P(M >= k) of a run without `exceedance` is counted from its histogram.
+//!
+//! A value that is null has no mark; nor has one that is not positive on a logarithmic axis, except that an interval that
+//! ends at 0, or far below all values, reaches to the axis. The colours are those of Okabe and Ito (2008); dashes and
+//! markers tell series apart without colour, too. The letters of a PNG come out of an embedded font (`DejaVu` Sans).
+
+mod axis;
+mod chart;
+mod draw;
+mod font;
+mod format;
+mod raster;
+mod recover;
+mod run;
+mod sweep;
+mod theory;
+
+pub use format::Format;
+
+use serde::Deserialize;
+
+/// Version of the documents that are understood.
+const SCHEMA: u64 = 1;
+
+/// What of a document is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum View {
+    /// P(M >= k) over k on a logarithmic axis, M the max load, with its intervals and theory
+    Survival,
+    /// How often each max load was seen, with theory
+    Histogram,
+    /// Mean max load over 1/(1 - lambda), with theory and fits
+    Scaling,
+    /// Max load and total load over the rounds, with theory
+    Recovery,
+}
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+pub enum PlotError {
+    /// Not JSON, or a field of another type than its kind of document has.
+    #[error("the document cannot be read ({0}); give a result of leakybins in JSON, as --format json writes it")]
+    Document(#[from] serde_json::Error),
+    /// No `kind`, or one without a picture.
+    #[error(
+        "the document has {0}; kinds with a picture are run, theory, sweep and recover: write it again with \
+         --format json"
+    )]
+    Kind(String),
+    /// Written by another version.
+    #[error(
+        "the document has schema {0}, but this version draws schema {SCHEMA}; draw it with the version that wrote it"
+    )]
+    Schema(u64),
+    /// A view of another kind of document.
+    #[error("a document of the kind '{kind}' has no such view; use {views}")]
+    View {
+        /// Kind of the document.
+        kind: String,
+        /// The views that it has.
+        views: &'static str,
+    },
+    /// No mark would be drawn.
+    #[error("the document has nothing to draw ({0}); draw a document that has it")]
+    Empty(&'static str),
+    /// More series than can be told apart.
+    #[error("the document has {found} {what}, and a picture tells {most} apart; draw fewer")]
+    TooMany {
+        /// What there is too much of.
+        what: &'static str,
+        /// Series in the document.
+        found: usize,
+        /// Series in a picture.
+        most: usize,
+    },
+    /// A fit over an unknown function of lambda and n.
+    #[error("the document has a fit over '{0}', which is not known; draw it with the version that wrote it")]
+    Fit(String),
+    /// The drawing itself.
+    #[error("the picture could not be drawn ({0}); please report this as an error of leakybins")]
+    Drawing(String),
+}
+
+/// The picture of a JSON document; `view` is the default of its kind where there is none.
+///
+/// # Errors
+/// Where the document is not understood, has no such view, or has nothing to draw.
+pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec<u8>, PlotError> {
+    #[derive(Deserialize)]
+    struct Header {
+        schema: Option<u64>,
+        kind: Option<String>,
+    }
+    let header: Header = serde_json::from_slice(document)?;
+    let kind = header.kind.ok_or_else(|| PlotError::Kind("no field 'kind'".to_owned()))?;
+    if let Some(schema) = header.schema.filter(|schema| *schema != SCHEMA) {
+        return Err(PlotError::Schema(schema));
+    }
+    let chart = match (&*kind, view) {
+        ("run", None | Some(View::Survival)) => run::survival(&serde_json::from_slice(document)?)?,
+        ("run", Some(View::Histogram)) => run::histogram(&serde_json::from_slice(document)?)?,
+        ("theory", None | Some(View::Survival)) => theory::survival(&serde_json::from_slice(document)?)?,
+        ("sweep", None | Some(View::Scaling)) => sweep::scaling(&serde_json::from_slice(document)?)?,
+        ("recover", None | Some(View::Recovery)) => recover::recovery(&serde_json::from_slice(document)?)?,
+        ("run", _) => return Err(PlotError::View { kind, views: "survival or histogram" }),
+        ("theory", _) => return Err(PlotError::View { kind, views: "survival" }),
+        ("sweep", _) => return Err(PlotError::View { kind, views: "scaling" }),
+        ("recover", _) => return Err(PlotError::View { kind, views: "recovery" }),
+        _ => return Err(PlotError::Kind(format!("the unknown kind '{kind}'"))),
+    };
+    format.render(&chart)
+}
+
+/// The parameters of a process, as far as a document has them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Parameters {
+    n: Option<u64>,
+    lambda: Option<f64>,
+    d: Option<u64>,
+    arrivals: Option<String>,
+    start: Option<String>,
+}
+
+impl Parameters {
+    /// `n = 1024, λ = 0.95, ..`.
+    fn line(&self) -> String {
+        let Self { n, lambda, d, arrivals, start } = self;
+        let parts = [
+            n.map(|n| format!("n = {n}")),
+            lambda.map(|lambda| format!("λ = {lambda}")),
+            d.map(|d| format!("d = {d}")),
+            arrivals.as_ref().map(|arrivals| format!("{arrivals} arrivals")),
+            start.as_ref().map(|start| format!("start {start}")),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The process in words, for a title.
+fn name(process: Option<&str>) -> &str {
+    match process {
+        Some("leaky") => "Leaky bins",
+        Some(process) => process,
+        None => "Balls into bins",
+    }
+}
+
+/// How sure an interval is, as a percentage: `95 %`.
+fn percentage(confidence: Option<f64>) -> Option<String> {
+    // Rounded, for 0.999 times 100 is not 99.9.
+    confidence.map(|confidence| format!("{} %", (confidence * 1e8).round() / 1e6))
+}
+
+/// When in a round the loads were observed.
+fn instant(measure: &str) -> Option<&'static str> {
+    match measure {
+        "pre" => Some("loads before the deletions"),
+        "post" => Some("loads after the deletions"),
+        _ => None,
+    }
+}
