@@ -5,7 +5,6 @@ use super::device::{Device, warn};
 use super::exit::Exit;
 use super::output::{Output, file, seed};
 use super::progress::Progress;
-use super::say;
 use super::signals::{interruptible, stopped};
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
@@ -160,18 +159,39 @@ impl Sampling {
     }
 }
 
+impl RunArgs {
+    /// The specification, whose burn-in and seed may be still to find.
+    fn spec(&self) -> anyhow::Result<Spec> {
+        let Sampling { confidence, .. } = self.sampling;
+        Confidence::new(confidence)?;
+        let spec = self.sampling.spec(self.process.clone(), self.rules.stopping(confidence));
+        spec.validate()?;
+        self.device.check()?;
+        Ok(spec)
+    }
+
+    /// Values of flags that were left out.
+    pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
+        let Spec { process, replicas, schedule, .. } = self.spec()?;
+        process.build()?;
+        let mut values = vec![("replicas", replicas), ("seed", seed(self.sampling.seed))];
+        if self.sampling.burn_in != Some(Wait::Auto) {
+            values.extend([("burn-in", schedule.burn_in), ("every", schedule.every)]);
+        }
+        Ok(values)
+    }
+}
+
 /// Runs the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
-    let RunArgs { process, sampling, rules, device, output, loads } = arguments;
+    let mut spec = arguments.spec()?;
+    let RunArgs { sampling, device, output, loads, .. } = arguments;
     let confidence = Confidence::new(sampling.confidence)?;
-    let mut spec = sampling.spec(process, rules.stopping(sampling.confidence));
-    spec.validate()?;
     let process = spec.process.build()?;
-    device.check()?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
     for warning in spec.process.warnings() {
-        say(&format!("warning: {warning}"));
+        tracing::warn!("{warning}");
     }
     spec.seed = seed(sampling.seed);
     let control = interruptible()?;
@@ -179,17 +199,17 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
 
     if sampling.burn_in == Some(Wait::Auto) {
         let found = BurnIn::find(&spec, &control)?;
-        say(&format!("burn-in: {found}"));
+        tracing::info!(rounds = found.rounds, "burn-in: {found}");
         spec.schedule = sampling.schedule(found.rounds);
         spec.validate()?;
         control.retract(control.rounds());
     }
 
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
-    let progress = Progress::new(all_rounds, process.expected_balls(), !output.quiet);
+    let progress = Progress::new(all_rounds, process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || {
         let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
-        run::run(&spec, &mut backend, &control, dump, &mut |event| progress.say(&warn(&event)))
+        run::run(&spec, &mut backend, &control, dump, &mut |event| warn(&event))
     });
     let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
     if let Some(file) = loads_file {

@@ -1,7 +1,7 @@
 //! What Ctrl-C, SIGTERM and SIGHUP do.
 
 use super::exit::Exit;
-use super::say;
+use super::log::fail;
 use crate::backend::{BackendError, Control};
 use crate::run::RunError;
 use anyhow::Context;
@@ -14,7 +14,7 @@ pub(super) fn interruptible() -> anyhow::Result<Arc<Control>> {
     let install = || {
         ctrlc::set_handler(move || {
             if handle.is_cancelled() {
-                say("error: stopped at once by a second signal; no result");
+                fail("stopped at once by a second signal; no result", Exit::Interrupted);
                 std::process::exit(Exit::Interrupted as i32);
             }
             handle.cancel();

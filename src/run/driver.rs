@@ -6,6 +6,7 @@ use crate::backend::{Backend, BackendError, Control, Host, Job};
 use crate::process::ParameterError;
 use crate::stats::Tally;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Something worth telling a person while a run goes on.
@@ -75,6 +76,7 @@ pub fn run(
     let mut losses = 0;
     for block in spec.blocks(process.bins()) {
         let before = control.rounds();
+        let started = begin(&block);
         let result = loop {
             match backend.run(&job, block.clone(), control) {
                 Err(BackendError::Lost(reason)) => {
@@ -94,6 +96,7 @@ pub fn run(
                 other => break other?,
             }
         };
+        finish(&block, &job, started);
         tally.merge(&result.tally);
         if let Some(dump) = dump.as_deref_mut() {
             let little_endian: Vec<u32> = result.loads.iter().map(|l| l.to_le()).collect();
@@ -110,6 +113,28 @@ pub fn run(
     Ok(Outcome { tally, reason, elapsed: begun.elapsed(), backend: backend.name(), adapter: backend.adapter() })
 }
 
+/// Logs that a block begins.
+fn begin(block: &Range<u64>) -> Instant {
+    tracing::debug!(first = block.start, end = block.end, "replicas {} to {} begun", block.start, block.end - 1);
+    Instant::now()
+}
+
+/// Logs that a block that began at `started` is finished.
+fn finish(block: &Range<u64>, job: &Job<'_>, started: Instant) {
+    let seconds = started.elapsed().as_secs_f64();
+    let balls = (block.end - block.start) as f64 * job.schedule.rounds as f64 * job.process.expected_balls();
+    tracing::debug!(
+        first = block.start,
+        end = block.end,
+        seconds,
+        balls_per_s = balls / seconds,
+        "replicas {} to {} finished in {seconds:.3} s, {:.3e} balls/s",
+        block.start,
+        block.end - 1,
+        balls / seconds
+    );
+}
+
 /// Whether the run ends here, and why, if it is looked at after so many replicas.
 fn look(spec: &Spec, tally: &Tally, elapsed: Duration) -> Option<Reason> {
     let stopping = spec.stopping?;
@@ -120,7 +145,10 @@ fn look(spec: &Spec, tally: &Tally, elapsed: Duration) -> Option<Reason> {
         return None;
     }
     let late = || done < spec.replicas && stopping.out_of_time(tally, elapsed, next);
-    stopping.met(tally, &spec.schedule).or_else(|| late().then_some(Reason::MaxTime))
+    let reason = stopping.met(tally, &spec.schedule).or_else(|| late().then_some(Reason::MaxTime));
+    let met = reason.map_or("none", Reason::name);
+    tracing::debug!(replicas = done, met, "looked at the rules after {done} replicas; met: {met}");
+    reason
 }
 
 #[cfg(test)]
@@ -130,7 +158,6 @@ mod tests {
     use crate::process::leaky::Parameters;
     use crate::process::{Measure, ProcessSpec};
     use crate::run::Schedule;
-    use std::ops::Range;
 
     /// The reference on a device that is lost whenever a count of `losses` is left, and renewed if `renewable`.
     struct Frail {
