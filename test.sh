@@ -37,5 +37,5 @@ export VK_LOADER_LAYERS_DISABLE="${VK_LOADER_LAYERS_DISABLE:-~implicit~}"
 
 cargo fmt --check
 cargo clippy --locked --all-targets -- -D warnings
-RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
-cargo test --locked --no-fail-fast
+RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items --all-features
+cargo test --locked --no-fail-fast --all-features

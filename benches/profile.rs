@@ -1,6 +1,6 @@
 //! Time of a round of leaky bins on profiles: one thread, lambda = 0.95, stationary, no round sampled.
 //!
-//! A round at d = 2 takes about 35 binomial numbers at n = 10^6 and 80 at 10^12, and as many again for the balls that
+//! A round at d = 2 takes about 40 binomial numbers at n = 10^6 and 80 at 10^12, and as many again for the balls that
 //! mend the Poisson throw.
 //! Goal: at d = 2 under 15 microseconds at n = 10^6 and under 60 at n = 10^12; growth like the number of loads that
 //! occur, which is like log n.

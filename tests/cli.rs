@@ -198,6 +198,19 @@ fn csv_is_one_tidy_table() {
     }
 }
 
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_holds_the_table_of_the_csv() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let output = leakybins(&format!("{TINY} --format parquet")).assert().success().get_output().stdout.clone();
+    let reader = SerializedFileReader::new(bytes::Bytes::from(output)).expect("Parquet");
+    let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
+    let csv = self::output(&format!("{TINY} --format csv"));
+    assert_eq!(rows.len() + 1, csv.lines().count());
+    let names: Vec<&str> = rows[0].get_column_iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names.join(","), csv.lines().next().expect("a header"));
+}
+
 #[test]
 fn the_table_says_everything_in_eighty_columns() {
     let table = output(TINY);

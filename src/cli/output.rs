@@ -8,6 +8,8 @@ use crate::plot;
 use crate::report::{Format, Render};
 use anyhow::Context;
 use std::io::Write;
+#[cfg(feature = "parquet")]
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
@@ -54,6 +56,11 @@ impl Output {
     /// Opens what is to be written, so that a file that cannot be is refused before the work. No file may be one of
     /// `others`, nor another one of the result.
     pub(super) fn open(&self, others: &[&AtomicFile]) -> anyhow::Result<Destination> {
+        #[cfg(feature = "parquet")]
+        if self.format == Format::Parquet && self.output.is_none() && io::stdout().is_terminal() {
+            let reason = "Parquet is no text and would garble the terminal; name a file with --output";
+            return Err(Refused(reason.to_owned()).into());
+        }
         let file = self.output.as_deref().map(AtomicFile::create).transpose()?;
         let picture = self.plot.as_deref().map(picture).transpose()?;
         let files: Vec<&AtomicFile> =

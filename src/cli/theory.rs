@@ -5,7 +5,7 @@ use super::output::Output;
 use super::pretty;
 use crate::number::count;
 use crate::process::{Measure, leaky};
-use crate::report::{Format, Render, reached, significant, wrapped};
+use crate::report::{Render, reached, significant, wrapped};
 use crate::theory::leaky::{Prediction, When, predict};
 use crate::theory::report::{Document, Level};
 use std::fmt::{self, Write};
@@ -59,16 +59,18 @@ struct Answer<'a> {
 }
 
 impl Render for Answer<'_> {
-    fn render(&self, format: Format) -> io::Result<Vec<u8>> {
-        match format {
-            Format::Json => Ok(pretty(&self.document)?.into_bytes()),
-            Format::Csv => csv(&self.document),
-            Format::Table => {
-                let mut text = String::new();
-                table(&mut text, &self.document, self.prediction).expect("a string takes everything");
-                Ok(text.into_bytes())
-            }
-        }
+    fn table(&self) -> String {
+        let mut text = String::new();
+        table(&mut text, &self.document, self.prediction).expect("a string takes everything");
+        text
+    }
+
+    fn json(&self) -> io::Result<Vec<u8>> {
+        Ok(pretty(&self.document)?.into_bytes())
+    }
+
+    fn csv(&self) -> io::Result<Vec<u8>> {
+        csv(&self.document)
     }
 
     fn warnings(&self) -> Vec<String> {

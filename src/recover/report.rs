@@ -43,7 +43,7 @@
 
 use super::{Outcome, Spec};
 use crate::process::ProcessSpec;
-use crate::report::{Format, Render, digits, field, grouped, histogram_by_value, parameters, significant, wrapped};
+use crate::report::{Render, digits, field, grouped, histogram_by_value, parameters, significant, wrapped};
 use crate::rng::STREAM_VERSION;
 use crate::stats::interval::{Confidence, Interval};
 use crate::stats::{Histogram, PowerSums};
@@ -167,13 +167,13 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn json(&self) -> io::Result<Vec<u8>> {
+    fn to_json(&self) -> io::Result<Vec<u8>> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
         Ok(bytes)
     }
 
-    fn csv(&self) -> io::Result<Vec<u8>> {
+    fn to_csv(&self) -> io::Result<Vec<u8>> {
         let mut table = csv::Writer::from_writer(Vec::new());
         let columns = ["mean", "low", "high", "q05", "q50", "q95", "theory"];
         let named = |observable: &'static str| columns.map(|column| format!("{observable}_{column}"));
@@ -189,7 +189,7 @@ impl<'a> Report<'a> {
         table.into_inner().map_err(csv::IntoInnerError::into_error)
     }
 
-    fn table(&self, out: &mut String) -> fmt::Result {
+    fn write_table(&self, out: &mut String) -> fmt::Result {
         let Self { process, seed, replicas, rounds, ref trajectory, ref recovery, .. } = *self;
         let n = f64::from(self.bins);
         let percent = significant(100.0 * self.confidence);
@@ -244,16 +244,18 @@ impl<'a> Report<'a> {
 }
 
 impl Render for Report<'_> {
-    fn render(&self, format: Format) -> io::Result<Vec<u8>> {
-        match format {
-            Format::Table => {
-                let mut text = String::new();
-                self.table(&mut text).expect("a string takes everything");
-                Ok(text.into_bytes())
-            }
-            Format::Json => self.json(),
-            Format::Csv => self.csv(),
-        }
+    fn table(&self) -> String {
+        let mut text = String::new();
+        self.write_table(&mut text).expect("a string takes everything");
+        text
+    }
+
+    fn json(&self) -> io::Result<Vec<u8>> {
+        self.to_json()
+    }
+
+    fn csv(&self) -> io::Result<Vec<u8>> {
+        self.to_csv()
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -3,6 +3,8 @@
 pub mod csv;
 mod estimates;
 pub mod json;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 mod table;
 
 pub(crate) use estimates::ENOUGH_TIMES;
@@ -29,17 +31,43 @@ pub enum Format {
     Table,
     /// Everything, for programs
     Json,
-    /// The levels as one table
+    /// The main numbers as one table
     Csv,
+    /// The same table with typed columns
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 /// A result that can be written.
 pub trait Render {
-    /// The whole result in one of the forms, a line feed at its end.
+    /// For people: at most 80 columns.
+    fn table(&self) -> String;
+
+    /// Everything, for programs.
     ///
     /// # Errors
     /// Never for a result of this crate; serializers want to be able to.
-    fn render(&self, format: Format) -> io::Result<Vec<u8>>;
+    fn json(&self) -> io::Result<Vec<u8>>;
+
+    /// The main numbers as one table.
+    ///
+    /// # Errors
+    /// As for [`json`](Self::json).
+    fn csv(&self) -> io::Result<Vec<u8>>;
+
+    /// The result in one of the forms; text ends with a line feed.
+    ///
+    /// # Errors
+    /// As for [`json`](Self::json).
+    fn render(&self, format: Format) -> io::Result<Vec<u8>> {
+        match format {
+            Format::Table => Ok(self.table().into_bytes()),
+            Format::Json => self.json(),
+            Format::Csv => self.csv(),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => parquet::from_csv(&self.csv()?),
+        }
+    }
 
     /// Reasons to distrust the result.
     fn warnings(&self) -> Vec<String>;
@@ -77,12 +105,16 @@ impl<'a> Report<'a> {
 }
 
 impl Render for Report<'_> {
-    fn render(&self, format: Format) -> io::Result<Vec<u8>> {
-        match format {
-            Format::Table => Ok(table::render(self).into_bytes()),
-            Format::Json => json::render(self),
-            Format::Csv => csv::render(self),
-        }
+    fn table(&self) -> String {
+        table::render(self)
+    }
+
+    fn json(&self) -> io::Result<Vec<u8>> {
+        json::render(self)
+    }
+
+    fn csv(&self) -> io::Result<Vec<u8>> {
+        csv::render(self)
     }
 
     fn warnings(&self) -> Vec<String> {

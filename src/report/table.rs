@@ -79,7 +79,11 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     mean("load per bin", &estimates.total_load, n, predicted(&|theory| theory.bins.mean_load()))?;
     mean("empty fraction", &estimates.empty_bins, n, predicted(&|theory| theory.bins.empty_fraction()))?;
 
-    writeln!(out, "\nmax load M of a round, in balls")?;
+    let band = match estimates.band {
+        Band::Pointwise => "each for itself",
+        Band::Simultaneous => "all at once",
+    };
+    writeln!(out, "\nmax load M of a round, in balls; {percent} % intervals, {band}")?;
     max_load(out, estimates, theory.as_ref())?;
     writeln!(out, "\nload L of a bin, in balls")?;
     let loads: Vec<_> = (tally.load_per_bin.levels())

@@ -47,7 +47,7 @@
 use super::{Exponent, Fit, Point, Shape, laws};
 use crate::process::{Measure, ProcessSpec};
 use crate::report::json::{Exceedance, MeanWithError};
-use crate::report::{Format, Mean, Render, significant, wrapped};
+use crate::report::{Mean, Render, significant, wrapped};
 use crate::rng::STREAM_VERSION;
 use crate::stats::estimate::{self, Sampling};
 use crate::stats::interval::Confidence;
@@ -288,7 +288,7 @@ impl Sweep {
         self.points.iter().filter(|point| point.is_short()).count()
     }
 
-    fn csv(&self) -> io::Result<Vec<u8>> {
+    fn to_csv(&self) -> io::Result<Vec<u8>> {
         let mut table = csv::Writer::from_writer(Vec::new());
         for (i, point) in self.points.iter().enumerate() {
             let row = self.row(&point.document(&self.levels, self.confidence))?;
@@ -342,7 +342,7 @@ impl Sweep {
         Ok(row)
     }
 
-    fn table(&self, out: &mut String) -> fmt::Result {
+    fn write_table(&self, out: &mut String) -> fmt::Result {
         let document = self.document();
         let percent = significant(100.0 * document.confidence);
         let measure = match document.measure {
@@ -462,20 +462,20 @@ fn five_digits(value: f64) -> String {
 }
 
 impl Render for Sweep {
-    fn render(&self, format: Format) -> io::Result<Vec<u8>> {
-        match format {
-            Format::Csv => self.csv(),
-            Format::Json => {
-                let mut bytes = serde_json::to_vec_pretty(&self.document())?;
-                bytes.push(b'\n');
-                Ok(bytes)
-            }
-            Format::Table => {
-                let mut out = String::new();
-                self.table(&mut out).expect("a string takes everything");
-                Ok(out.into_bytes())
-            }
-        }
+    fn table(&self) -> String {
+        let mut text = String::new();
+        self.write_table(&mut text).expect("a string takes everything");
+        text
+    }
+
+    fn json(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = serde_json::to_vec_pretty(&self.document())?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
+
+    fn csv(&self) -> io::Result<Vec<u8>> {
+        self.to_csv()
     }
 
     fn warnings(&self) -> Vec<String> {
