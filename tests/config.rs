@@ -98,6 +98,23 @@ fn defaults_that_follow_from_others_are_printed() {
 }
 
 #[test]
+fn a_printed_file_goes_on_with_a_journal_and_serves_every_shard() {
+    let folder = folder("");
+    let run = |arguments: &str| output(leakybins(arguments).current_dir(folder.path()));
+    let few = "run leaky --backend cpu --n 8 --lambda 0.5 --replicas 100 --rounds 20 --format json";
+    run(&format!("{few} --seed 7 --out all.jsonl"));
+    let printed = run(&format!("{few} --out all.jsonl --print-spec"));
+    assert!(printed.contains("\nseed = 7\n") && printed.contains("\nout = \"all.jsonl\"\n"), "{printed}");
+    fs::write(folder.path().join("x.toml"), run(&format!("{few} --seed 7 --print-spec"))).expect("a file");
+    for part in ["1/2", "2/2"] {
+        run(&format!("--spec x.toml --shard {part} --out {}.jsonl", part.replace('/', "-")));
+    }
+    run("merge 1-2.jsonl 2-2.jsonl -o merged.jsonl");
+    let report = |name: &str| run(&format!("report {name} --format json"));
+    assert_eq!(result(&report("merged.jsonl")), result(&report("all.jsonl")));
+}
+
+#[test]
 fn flags_beat_variables_beat_the_file_beats_defaults() {
     let folder = folder("command = 'run'\nprocess = 'leaky'\nn = 5\nlambda = 0.5\nreplicas = 2\nburn_in = '2^1'\n");
     let value = |command: &mut Command, key: &str| {

@@ -17,6 +17,7 @@ use crate::process::start::Start;
 use crate::process::{Measure, Process};
 use crate::run::Schedule;
 use crate::stats::Tally;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -133,6 +134,16 @@ pub enum BackendError {
     Lost(String),
 }
 
+/// A way to draw the random numbers of a process. All have the same law, and each its own bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamKind {
+    /// Ball by ball into single bins.
+    Bins,
+    /// Whole numbers of balls and bins, by load.
+    Profile,
+}
+
 /// A place that computes blocks.
 pub trait Backend: Send {
     /// Its name as in `--backend`.
@@ -141,6 +152,11 @@ pub trait Backend: Send {
     /// The adapter it runs on, for people; `None` on the CPU.
     fn adapter(&self) -> Option<String> {
         None
+    }
+
+    /// Which random numbers it draws: results of one stream are equal to the last digit.
+    fn stream(&self) -> StreamKind {
+        StreamKind::Bins
     }
 
     /// Runs all rounds of the replicas in `block`.

@@ -3,7 +3,7 @@
 //! The law is that of the other backends, the bits are not. As a [`Backend`], [`Profiles`] takes what they take; a
 //! [`ProfileJob`] has room for [`MAX_BINS`](crate::profile::MAX_BINS) bins.
 
-use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation};
+use super::{Backend, BackendError, BlockResult, Control, Job, StreamKind, check_conservation};
 use crate::process::Measure;
 use crate::profile::{Profile, ProfileChain, Thrower};
 use crate::rng::stream::Stream;
@@ -23,6 +23,10 @@ pub struct Profiles;
 impl Backend for Profiles {
     fn name(&self) -> &'static str {
         "profile"
+    }
+
+    fn stream(&self) -> StreamKind {
+        StreamKind::Profile
     }
 
     fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {

@@ -1,7 +1,7 @@
 //! Which backend a run gets.
 
 use super::gpu::{Gpu, Tuning};
-use super::{Backend, BackendError, Host, Profiles};
+use super::{Backend, BackendError, Host, Profiles, StreamKind};
 use std::time::Duration;
 
 /// The backends by name.
@@ -18,6 +18,17 @@ pub enum Choice {
     Reference,
     /// The numbers of bins by load, whose law is the same, but not the digits of a result; hardly slower for more bins
     Profile,
+}
+
+impl Choice {
+    /// Which random numbers the backend will draw, whichever it is.
+    #[must_use]
+    pub fn stream(self) -> StreamKind {
+        match self {
+            Choice::Auto | Choice::Gpu | Choice::Cpu | Choice::Reference => StreamKind::Bins,
+            Choice::Profile => StreamKind::Profile,
+        }
+    }
 }
 
 /// How to find and drive a GPU.

@@ -1,7 +1,7 @@
 //! Where to compute, as flags.
 
 use super::exit::Refused;
-use crate::backend::{self, Backend, Choice};
+use crate::backend::{self, Backend, Choice, StreamKind};
 use crate::run::Event;
 use anyhow::Context;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) struct Device {
           default_value = "100")]
     submit_ms: u64,
     #[command(flatten)]
-    threads: Threads,
+    pub(super) threads: Threads,
 }
 
 #[derive(Debug, clap::Args)]
@@ -57,9 +57,13 @@ impl Device {
         Ok(())
     }
 
-    /// Starts the threads and opens the backend; says which it is unless `quiet`.
+    /// Which random numbers the backend will draw.
+    pub(super) fn stream(&self) -> StreamKind {
+        self.backend.stream()
+    }
+
+    /// Opens the backend; says which it is unless `quiet`.
     pub(super) fn open(&self, quiet: bool) -> anyhow::Result<Box<dyn Backend>> {
-        self.threads.start()?;
         let options = backend::Options {
             gpu: self.gpu.clone(),
             allow_software: self.allow_software,

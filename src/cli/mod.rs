@@ -9,16 +9,20 @@ mod devices;
 mod doctor;
 mod exit;
 mod experiment;
+mod journal;
 mod log;
 mod man;
+mod merge;
 mod output;
 mod plot;
 mod progress;
 mod recover;
+mod report;
 mod run;
 mod signals;
 mod sweep;
 mod theory;
+mod verify;
 
 use clap::{Parser, Subcommand};
 pub use exit::Exit;
@@ -47,6 +51,12 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Follow a process from its start back to its usual loads
     Recover(Box<recover::RecoverArgs>),
+    /// Report what is in a journal
+    Report(report::ReportArgs),
+    /// Make one journal of several, or say what is missing
+    Merge(merge::MergeArgs),
+    /// Compute some blocks of a journal again and compare
+    Verify(verify::VerifyArgs),
     /// Say what is known without simulation: exact and mean-field laws
     Theory(theory::TheoryArgs),
     /// Draw a result as SVG or PNG
@@ -116,6 +126,9 @@ impl Command {
             Command::Run(arguments) => run::run(*arguments),
             Command::Sweep(arguments) => sweep::run(*arguments),
             Command::Recover(arguments) => recover::run(*arguments),
+            Command::Report(arguments) => report::run(&arguments),
+            Command::Merge(arguments) => merge::run(&arguments),
+            Command::Verify(arguments) => verify::run(&arguments),
             Command::Theory(arguments) => theory::run(&arguments),
             Command::Plot(arguments) => plot::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),

@@ -91,6 +91,17 @@ pub(super) fn fill(mut file: AtomicFile, bytes: &[u8], what: &str) -> anyhow::Re
 }
 
 impl Destination {
+    /// Refuses to replace the journal at `path` by a result.
+    pub(super) fn keep_off(&self, path: &Path) -> Result<(), Refused> {
+        let files = self.file.iter().chain(self.picture.iter().map(|(file, _)| file));
+        if files.into_iter().any(|file| file.is_at(path)) {
+            let reason =
+                format!("{} is the journal and would be replaced by a result; name another file", path.display());
+            return Err(Refused(reason));
+        }
+        Ok(())
+    }
+
     /// Writes the result where it belongs, and its warnings to standard error.
     pub(super) fn publish(self, result: &impl Render) -> anyhow::Result<()> {
         for warning in result.warnings() {

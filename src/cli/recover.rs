@@ -112,7 +112,7 @@ pub(super) fn run(arguments: RecoverArgs) -> anyhow::Result<Exit> {
     let confidence = Confidence::new(way.confidence)?;
     let destination = output.open(&[])?;
     spec.seed = seed(way.seed);
-    let control = interruptible()?;
+    let control = interruptible(Exit::Interrupted)?;
     threads.start()?;
     if !output.quiet {
         let threads = rayon::current_num_threads();

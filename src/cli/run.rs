@@ -3,9 +3,11 @@
 use super::atomic::AtomicFile;
 use super::device::{Device, warn};
 use super::exit::Exit;
+use super::journal::{JournalFlags, describe};
 use super::output::{Output, file, seed};
 use super::progress::Progress;
 use super::signals::{interruptible, stopped};
+use crate::journal::Header;
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::Report;
@@ -24,12 +26,15 @@ Examples:
   leakybins run leaky --start one-bin:1e4 --rounds 2e4 --burn-in 0 --every 100
   leakybins run leaky --d 1 --rounds 1e4 --burn-in auto
   leakybins run leaky --rel-err 0.05 --at 8 --max-time 10m
+  leakybins run leaky --replicas 1e6 --out long.jsonl
+  leakybins run leaky --replicas 1e6 --seed 1 --shard 3/8 --out shard-3.jsonl
   leakybins run leaky --format csv --seed 1 | head
 
 All flags of a process: leakybins run PROCESS --help.
 Numbers may be written 1_000_000, 1e6, 2^20, 10k or 4Mi, rates 0.95, 1-1e-4 or 1-2^-10.
 The same seed and parameters give the same result to the last digit on every backend.
-Ctrl-C or SIGTERM stops a run without a result; a second one stops it at once.";
+Ctrl-C or SIGTERM stops a run without a result; a second one stops it at once. With --out all finished blocks are kept: the
+same command goes on.";
 
 /// Arguments of `leakybins run`.
 #[derive(Debug, clap::Args)]
@@ -48,6 +53,8 @@ pub(super) struct RunArgs {
     output: Output,
     #[command(flatten)]
     loads: Loads,
+    #[command(flatten)]
+    journal: JournalFlags,
 }
 
 #[derive(Debug, clap::Args)]
@@ -174,7 +181,8 @@ impl RunArgs {
     pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
         let Spec { process, replicas, schedule, .. } = self.spec()?;
         process.build()?;
-        let mut values = vec![("replicas", replicas), ("seed", seed(self.sampling.seed))];
+        let begun = self.journal.begun_seed()?;
+        let mut values = vec![("replicas", replicas), ("seed", seed(self.sampling.seed.or(begun)))];
         if self.sampling.burn_in != Some(Wait::Auto) {
             values.extend([("burn-in", schedule.burn_in), ("every", schedule.every)]);
         }
@@ -185,18 +193,21 @@ impl RunArgs {
 /// Runs the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let mut spec = arguments.spec()?;
-    let RunArgs { sampling, device, output, loads, .. } = arguments;
+    let RunArgs { sampling, device, output, loads, journal: journal_flags, .. } = arguments;
     let confidence = Confidence::new(sampling.confidence)?;
     let process = spec.process.build()?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
+    let mut journal = journal_flags.open(&spec, loads_file.is_some(), &destination, &output)?;
     for warning in spec.process.warnings() {
         tracing::warn!("{warning}");
     }
-    spec.seed = seed(sampling.seed);
-    let control = interruptible()?;
-    let mut backend = device.open(output.quiet)?;
-
+    spec.seed = match (sampling.seed, &journal) {
+        (None, Some(journal)) => seed(journal.seed()?),
+        (given, _) => seed(given),
+    };
+    let control = interruptible(journal_flags.interrupted())?;
+    device.threads.start()?;
     if sampling.burn_in == Some(Wait::Auto) {
         let found = BurnIn::find(&spec, &control)?;
         tracing::info!(rounds = found.rounds, "burn-in: {found}");
@@ -205,6 +216,21 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         control.retract(control.rounds());
     }
 
+    if let Some(journal) = &mut journal {
+        journal.begin(Header::new(&spec, &*process, device.stream()))?;
+        let outcome = journal.run(&control, || device.open(output.quiet))?;
+        if outcome.tally.replicas == 0 {
+            tracing::info!("this shard has no block of the run: there is nothing to report");
+            return Ok(Exit::Done);
+        }
+        if !output.quiet {
+            tracing::info!("{}", describe(journal.contents()));
+        }
+        destination.publish(&Report::new(&spec, process.bins(), &outcome, confidence, sampling.band))?;
+        return Ok(Exit::Done);
+    }
+
+    let mut backend = device.open(output.quiet)?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
     let progress = Progress::new(all_rounds, process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || {

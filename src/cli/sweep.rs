@@ -103,8 +103,9 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
     arguments.device.check()?;
     let destination = arguments.output.open(&[])?;
     let planned = arguments.plan(seed(arguments.points.seed))?;
-    let control = interruptible()?;
+    let control = interruptible(Exit::Interrupted)?;
     let SweepArgs { points: options, device, output, .. } = arguments;
+    device.threads.start()?;
     let mut backend = device.open(output.quiet)?;
     let number = planned.len();
     let mut points = Vec::with_capacity(number);

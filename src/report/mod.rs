@@ -120,6 +120,10 @@ impl Render for Report<'_> {
     fn warnings(&self) -> Vec<String> {
         let mut warnings = self.estimates.warnings();
         let ended = self.outcome.reason;
+        if ended == Reason::Incomplete {
+            let (done, all) = (self.outcome.tally.replicas, self.spec.replicas);
+            warnings.push(format!("the run is incomplete: this is the result of {done} of {all} replicas"));
+        }
         if let Some(wanted) = self.spec.stopping.and_then(|stopping| stopping.rel_err)
             && matches!(ended, Reason::Replicas | Reason::MaxTime)
         {

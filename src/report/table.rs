@@ -2,9 +2,10 @@
 
 use super::estimates::{Estimates, Mean};
 use super::{Report, WIDTH, human, wrapped};
+use crate::backend::StreamKind;
 use crate::process::{Measure, ProcessSpec};
 use crate::rng::STREAM_VERSION;
-use crate::run::{Reason, Stopping};
+use crate::run::{Machine, Reason, Stopping};
 use crate::stats::estimate::{Band, Estimate};
 use crate::theory::leaky::Prediction;
 use std::fmt::{self, Display, Write};
@@ -38,10 +39,14 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         format!("loads-every {}", schedule.loads_every),
         measure.to_owned(),
     ];
-    let parts = [
-        format!("{} thrown in {:.3} s", human_count(tally.flow.arrived), outcome.elapsed.as_secs_f64()),
-        format!("{} balls/s", human(report.balls_per_second())),
-    ];
+    let thrown = format!("{} thrown", human_count(tally.flow.arrived));
+    let balls = match &outcome.machine {
+        None => vec![thrown],
+        Some(_) => vec![
+            format!("{thrown} in {:.3} s", outcome.elapsed.as_secs_f64()),
+            format!("{} balls/s", human(report.balls_per_second())),
+        ],
+    };
     field(out, "process", &[spec.process.name().to_owned()])?;
     field(out, "parameters", &parameters(&spec.process))?;
     field(out, "sampling", &sampling)?;
@@ -54,11 +59,17 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         "samples",
         &[format!("{} rounds", grouped(samples)), format!("{} a replica", grouped(samples / replicas))],
     )?;
-    field(out, "balls", &parts)?;
-    field(out, "backend", &[outcome.backend.to_owned()])?;
-    let adapter = outcome.adapter.as_deref().unwrap_or("none");
-    writeln!(out, "{:<12}{}", "adapter", wrapped(adapter.split(' '), " ", 12))?;
-    field(out, "version", &[format!("leakybins {}", env!("CARGO_PKG_VERSION")), format!("stream {STREAM_VERSION}")])?;
+    field(out, "balls", &balls)?;
+    if let Some(Machine { backend, adapter }) = &outcome.machine {
+        field(out, "backend", std::slice::from_ref(backend))?;
+        let adapter = adapter.as_deref().unwrap_or("none");
+        writeln!(out, "{:<12}{}", "adapter", wrapped(adapter.split(' '), " ", 12))?;
+    }
+    let stream = match outcome.stream {
+        StreamKind::Bins => format!("stream {STREAM_VERSION}"),
+        StreamKind::Profile => format!("stream {STREAM_VERSION} on profiles"),
+    };
+    field(out, "version", &[format!("leakybins {}", env!("CARGO_PKG_VERSION")), stream])?;
 
     let n = f64::from(bins);
     let percent = significant(100.0 * estimates.confidence.level());
@@ -140,6 +151,7 @@ fn rules(report: &Report<'_>, stopping: &Stopping) -> Vec<String> {
     let hits = at.map_or(0, |k| report.outcome.tally.max_load.at(k).hits);
     let ended = match report.outcome.reason {
         Reason::Replicas => "all replicas are done".to_owned(),
+        Reason::Incomplete => "not ended yet".to_owned(),
         reason => format!("ended by {} after {} replicas", reason.name(), grouped(report.outcome.tally.replicas)),
     };
     [

@@ -36,10 +36,20 @@ impl Histogram {
     }
 
     /// Adds all counts of `other`.
+    ///
+    /// # Panics
+    /// If a count passes 2^64.
     pub fn merge(&mut self, other: &Histogram) {
         for (value, count) in other.iter() {
             self.add(value, count);
         }
+    }
+
+    /// How often `value` was seen.
+    #[must_use]
+    pub fn count(&self, value: u64) -> u64 {
+        let dense = usize::try_from(value).ok().and_then(|index| self.dense.get(index));
+        dense.or_else(|| self.sparse.get(&value)).copied().unwrap_or(0)
     }
 
     /// The values seen, ascending, with their counts.
@@ -99,6 +109,7 @@ mod tests {
         assert_eq!(h.iter().collect::<Vec<_>>(), [(3, 5), (DENSE - 1, 1), (DENSE, 2)]);
         assert_eq!(h.levels().collect::<Vec<_>>(), [(3, 5, 8), (DENSE - 1, 1, 3), (DENSE, 2, 2)]);
         assert_eq!((h.total(), h.max()), (8, Some(DENSE)));
+        assert_eq!([0, 3, DENSE - 1, DENSE, u64::MAX].map(|value| h.count(value)), [0, 5, 1, 2, 0]);
         assert_eq!(h.sum(), 15 + u128::from(DENSE - 1 + 2 * DENSE));
     }
 }
