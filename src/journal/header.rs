@@ -180,9 +180,9 @@ mod tests {
         ProcessSpec::Leaky(Parameters { n, lambda, ..Parameters::default() })
     }
 
-    /// By hand: printf '%s\n' burn_in=10 every=1 loads_every=1 'measure="post"' 'parameters.arrivals="binomial"'
-    /// parameters.d=2 parameters.lambda=0.95 parameters.n=3 'parameters.start="empty"' 'process="leaky"' replicas=10
-    /// rounds=20 seed=1 'stream="bins"' stream_version=1 | sha256sum
+    // By hand: printf '%s\n' burn_in=10 every=1 loads_every=1 'measure="post"' 'parameters.arrivals="binomial"'
+    // parameters.d=2 parameters.lambda=0.95 parameters.n=3 'parameters.start="empty"' 'process="leaky"' replicas=10
+    // rounds=20 seed=1 'stream="bins"' stream_version=1 | sha256sum
     const PINNED: &str = "0442c415d2d889f2db887d7d6743296712f3af40343a3c98e8084711912c5343";
 
     #[test]

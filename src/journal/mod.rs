@@ -111,8 +111,8 @@ pub enum JournalError {
     Locked(String),
     /// A line is not what was written.
     #[error(
-        "the journal {name} is damaged in line {line} ({reason}); take a copy from before, or delete the line to have its \
-         block computed again"
+        "the journal {name} is damaged in line {line} ({reason}); restore a copy, or, unless it is line 1, delete the \
+         line to have its block computed again"
     )]
     Damaged {
         /// Its path.
