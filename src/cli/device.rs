@@ -1,7 +1,6 @@
 //! Where to compute, as flags.
 
 use super::exit::Refused;
-use super::say;
 use crate::backend::{self, Backend, Choice, StreamKind};
 use crate::run::Event;
 use anyhow::Context;
@@ -73,7 +72,13 @@ impl Device {
         };
         let backend = backend::open(self.backend, &options)?;
         if !quiet {
-            say(&format!("backend: {}", describe(&*backend)));
+            tracing::info!(
+                backend = backend.name(),
+                adapter = backend.adapter(),
+                threads = rayon::current_num_threads() as u64,
+                "backend: {}",
+                describe(&*backend)
+            );
         }
         Ok(backend)
     }
@@ -86,14 +91,14 @@ fn describe(backend: &dyn Backend) -> String {
     )
 }
 
-/// What happened to the device, for people.
-pub(super) fn warn(event: &Event) -> String {
+/// Tells what happened to the device.
+pub(super) fn warn(event: &Event) {
     match event {
         Event::DeviceRenewed(reason) => {
-            format!("warning: the device was lost ({reason}); its block is computed again on a new one")
+            tracing::warn!(reason, "the device was lost ({reason}); its block is computed again on a new one");
         }
         Event::FellBackToCpu(reason) => {
-            format!("warning: the device was lost ({reason}); this block and all later ones run on the CPU")
+            tracing::warn!(reason, "the device was lost ({reason}); this block and all later ones run on the CPU");
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | 75 | interrupted by a signal; the finished blocks are in the journal: run the same command to continue |
 //! | 130 | interrupted by a signal; no result |
 
+use super::log::{Form, fail};
 use crate::backend::BackendError;
 use crate::journal::JournalError;
 use crate::plot::PlotError;
@@ -58,6 +59,23 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// Its name in messages for programs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Exit::Done => "done",
+            Exit::Failure => "failure",
+            Exit::Usage => "usage",
+            Exit::Incomplete => "incomplete",
+            Exit::NoDevice => "no-device",
+            Exit::Integrity => "integrity",
+            Exit::SelfCheck => "self-check",
+            Exit::Resumable => "resumable",
+            Exit::Interrupted => "interrupted",
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
@@ -75,9 +93,30 @@ pub(super) struct Refused(pub(super) String);
 pub(super) struct Resumable(pub(super) String);
 
 /// Says on standard error what went wrong, and gives the exit code for it.
-pub fn explain(error: &anyhow::Error) -> Exit {
-    super::say(&format!("error: {error:#}"));
-    classify(error)
+pub(super) fn explain(error: &anyhow::Error) -> Exit {
+    if let Some(error) = error.downcast_ref::<clap::Error>() {
+        return explain_words(error);
+    }
+    let exit = classify(error);
+    fail(&format!("{error:#}"), exit);
+    exit
+}
+
+/// The same for words of the command line that are not understood, or that ask for help.
+fn explain_words(error: &clap::Error) -> Exit {
+    if !error.use_stderr() {
+        // Whoever has gone away needs no help.
+        let _ = error.print();
+        return Exit::Done;
+    }
+    if Form::chosen() == Form::Text {
+        // In colour where that is wanted.
+        let _ = error.print();
+    } else {
+        let text = error.render().to_string();
+        fail(text.trim_start_matches("error: ").trim_end(), Exit::Usage);
+    }
+    Exit::Usage
 }
 
 fn classify(error: &anyhow::Error) -> Exit {

@@ -1,12 +1,12 @@
 //! Journals, as flags and for people.
 
+use super::device::warn;
 use super::exit::{Exit, Refused, Resumable};
-use super::output::{Destination, file};
-use super::progress::Progress;
-use super::say;
+use super::output::{Destination, Output, file};
+use super::progress::{Progress, Show};
 use crate::backend::{Backend, BackendError, Control};
 use crate::journal::{Contents, Header, Journal, JournalError};
-use crate::run::{self, Event, Outcome, Reason, RunError, Shard, Spec};
+use crate::run::{self, Outcome, Reason, RunError, Shard, Spec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +40,7 @@ fn part(text: &str) -> Result<Part, String> {
 pub(super) struct Journaled {
     journal: Journal,
     shard: Shard,
+    show: Show,
     quiet: bool,
 }
 
@@ -58,7 +59,7 @@ impl JournalFlags {
         spec: &Spec,
         dumps: bool,
         destination: &Destination,
-        quiet: bool,
+        output: &Output,
     ) -> anyhow::Result<Option<Journaled>> {
         let Some(path) = &self.out else {
             if self.shard.is_some() {
@@ -84,7 +85,13 @@ impl JournalFlags {
         }
         destination.keep_off(path)?;
         let journal = Journal::open(path)?;
-        Ok(Some(Journaled { journal, shard, quiet }))
+        Ok(Some(Journaled { journal, shard, show: output.progress(), quiet: output.quiet }))
+    }
+
+    /// The seed of a journal that has begun.
+    pub(super) fn begun_seed(&self) -> Result<Option<u64>, JournalError> {
+        let begun = self.out.as_deref().filter(|path| std::fs::metadata(path).is_ok_and(|found| found.len() > 0));
+        begun.map(|path| Contents::read(path).map(|contents| contents.header().spec().seed)).transpose()
     }
 
     /// Exit code of a run that a signal ends.
@@ -104,7 +111,7 @@ impl Journaled {
             return Ok(None);
         };
         let seed = header.spec().seed;
-        say(&format!("seed: {seed} (of the journal)"));
+        tracing::info!(seed, "seed: {seed} (of the journal)");
         Ok(Some(seed))
     }
 
@@ -116,7 +123,8 @@ impl Journaled {
         let Progressed { done, wanted, .. } = self.progress();
         if !self.quiet {
             let of = if self.shard == Shard::WHOLE { String::new() } else { format!(" of shard {}", self.shard) };
-            say(&format!("journal: {}: {done} of {wanted} blocks{of} are there", contents.name()));
+            let name = contents.name();
+            tracing::info!(name, done, wanted, "journal: {name}: {done} of {wanted} blocks{of} are there");
         }
         Ok(())
     }
@@ -140,7 +148,6 @@ impl Journaled {
         &mut self,
         control: &Control,
         open: impl FnOnce() -> anyhow::Result<Box<dyn Backend>>,
-        told: impl Fn(&Event) -> String,
     ) -> anyhow::Result<Outcome> {
         let there = run::replay(self.journal.contents())?;
         let left = self.progress().left;
@@ -150,10 +157,10 @@ impl Journaled {
         let mut backend = open()?;
         let contents = self.journal.contents();
         let (spec, balls) = (contents.spec().clone(), contents.process().expected_balls());
-        let progress = Progress::new(left.saturating_mul(spec.schedule.rounds), balls, !self.quiet);
+        let progress = Progress::new(left.saturating_mul(spec.schedule.rounds), balls, self.show);
         let outcome = progress.watch(control, || {
             let part = (&mut self.journal, self.shard);
-            run::run_journaled(&spec, &mut backend, control, part, &mut |event| progress.say(&told(&event)))
+            run::run_journaled(&spec, &mut backend, control, part, &mut |event| warn(&event))
         });
         outcome.map_err(|error| match error {
             RunError::Backend(BackendError::Cancelled) => {
@@ -174,7 +181,7 @@ impl Journaled {
 /// Says where a journal ends too early.
 pub(super) fn warn_if_torn(contents: &Contents) {
     if contents.is_torn() {
-        say(&format!("warning: the last line of {} is not whole and left out: its block is missing", contents.name()));
+        tracing::warn!("the last line of {} is not whole and left out: its block is missing", contents.name());
     }
 }
 

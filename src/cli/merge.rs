@@ -4,7 +4,7 @@ use super::atomic::AtomicFile;
 use super::exit::{Exit, Refused};
 use super::journal::warn_if_torn;
 use super::output::file;
-use super::{print, say};
+use super::print;
 use crate::journal::{Contents, Journal, Merged, merge};
 use crate::run::{Reason, replay};
 use anyhow::Context;
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &MergeArgs) -> anyhow::Result<Exit> {
     let merged = merge(contents)?.ok_or_else(|| Refused("no journal is named; name at least one".to_owned()))?;
     let Merged { contents, repeated } = merged;
     if repeated > 0 {
-        say(&format!("note: {repeated} blocks were there before, with the same tally, and are kept once"));
+        tracing::info!(repeated, "note: {repeated} blocks were there before, with the same tally, and are kept once");
     }
     if let Some((mut file, _lock)) = destination {
         let written = contents.lines().try_for_each(|line| file.write_all(line.as_bytes()));

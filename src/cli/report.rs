@@ -3,7 +3,6 @@
 use super::exit::Exit;
 use super::journal::{describe, warn_if_torn};
 use super::output::Output;
-use super::say;
 use crate::journal::{Contents, JournalError};
 use crate::report::Report;
 use crate::run::replay;
@@ -49,7 +48,7 @@ pub(super) fn run(arguments: &ReportArgs) -> anyhow::Result<Exit> {
     }
     let outcome = replay(&contents)?;
     if !output.quiet {
-        say(&describe(&contents));
+        tracing::info!("{}", describe(&contents));
     }
     destination.publish(&Report::new(contents.spec(), contents.process().bins(), &outcome, confidence, *band))?;
     Ok(Exit::Done)

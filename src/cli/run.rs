@@ -6,7 +6,6 @@ use super::exit::Exit;
 use super::journal::{JournalFlags, describe};
 use super::output::{Output, file, seed};
 use super::progress::Progress;
-use super::say;
 use super::signals::{interruptible, stopped};
 use crate::journal::Header;
 use crate::number::count;
@@ -167,19 +166,41 @@ impl Sampling {
     }
 }
 
+impl RunArgs {
+    /// The specification, whose burn-in and seed may be still to find.
+    fn spec(&self) -> anyhow::Result<Spec> {
+        let Sampling { confidence, .. } = self.sampling;
+        Confidence::new(confidence)?;
+        let spec = self.sampling.spec(self.process.clone(), self.rules.stopping(confidence));
+        spec.validate()?;
+        self.device.check()?;
+        Ok(spec)
+    }
+
+    /// Values of flags that were left out.
+    pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
+        let Spec { process, replicas, schedule, .. } = self.spec()?;
+        process.build()?;
+        let begun = self.journal.begun_seed()?;
+        let mut values = vec![("replicas", replicas), ("seed", seed(self.sampling.seed.or(begun)))];
+        if self.sampling.burn_in != Some(Wait::Auto) {
+            values.extend([("burn-in", schedule.burn_in), ("every", schedule.every)]);
+        }
+        Ok(values)
+    }
+}
+
 /// Runs the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
-    let RunArgs { process, sampling, rules, device, output, loads, journal: journal_flags } = arguments;
+    let mut spec = arguments.spec()?;
+    let RunArgs { sampling, device, output, loads, journal: journal_flags, .. } = arguments;
     let confidence = Confidence::new(sampling.confidence)?;
-    let mut spec = sampling.spec(process, rules.stopping(sampling.confidence));
-    spec.validate()?;
     let process = spec.process.build()?;
-    device.check()?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
-    let mut journal = journal_flags.open(&spec, loads_file.is_some(), &destination, output.quiet)?;
+    let mut journal = journal_flags.open(&spec, loads_file.is_some(), &destination, &output)?;
     for warning in spec.process.warnings() {
-        say(&format!("warning: {warning}"));
+        tracing::warn!("{warning}");
     }
     spec.seed = match (sampling.seed, &journal) {
         (None, Some(journal)) => seed(journal.seed()?),
@@ -189,7 +210,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     device.threads.start()?;
     if sampling.burn_in == Some(Wait::Auto) {
         let found = BurnIn::find(&spec, &control)?;
-        say(&format!("burn-in: {found}"));
+        tracing::info!(rounds = found.rounds, "burn-in: {found}");
         spec.schedule = sampling.schedule(found.rounds);
         spec.validate()?;
         control.retract(control.rounds());
@@ -197,13 +218,13 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
 
     if let Some(journal) = &mut journal {
         journal.begin(Header::new(&spec, &*process, device.stream()))?;
-        let outcome = journal.run(&control, || device.open(output.quiet), warn)?;
+        let outcome = journal.run(&control, || device.open(output.quiet))?;
         if outcome.tally.replicas == 0 {
-            say("this shard has no block of the run: there is nothing to report");
+            tracing::info!("this shard has no block of the run: there is nothing to report");
             return Ok(Exit::Done);
         }
         if !output.quiet {
-            say(&describe(journal.contents()));
+            tracing::info!("{}", describe(journal.contents()));
         }
         destination.publish(&Report::new(&spec, process.bins(), &outcome, confidence, sampling.band))?;
         return Ok(Exit::Done);
@@ -211,10 +232,10 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
 
     let mut backend = device.open(output.quiet)?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
-    let progress = Progress::new(all_rounds, process.expected_balls(), !output.quiet);
+    let progress = Progress::new(all_rounds, process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || {
         let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
-        run::run(&spec, &mut backend, &control, dump, &mut |event| progress.say(&warn(&event)))
+        run::run(&spec, &mut backend, &control, dump, &mut |event| warn(&event))
     });
     let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
     if let Some(file) = loads_file {

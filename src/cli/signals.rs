@@ -1,7 +1,7 @@
 //! What Ctrl-C, SIGTERM and SIGHUP do.
 
 use super::exit::Exit;
-use super::say;
+use super::log::fail;
 use crate::backend::{BackendError, Control};
 use crate::run::RunError;
 use anyhow::Context;
@@ -20,14 +20,14 @@ pub(super) fn interruptible(exit: Exit) -> anyhow::Result<Arc<Control>> {
     let install = || {
         ctrlc::set_handler(move || {
             if handle.is_cancelled() {
-                say("error: stopped at once by a second signal; no result");
+                fail("stopped at once by a second signal; no result", exit);
                 std::process::exit(exit as i32);
             }
             handle.cancel();
             if exit == Exit::Resumable {
                 thread::spawn(move || {
                     thread::sleep(PATIENCE);
-                    say("error: stopped in the middle of a block; run the same command to continue");
+                    fail("stopped in the middle of a block; run the same command to continue", exit);
                     std::process::exit(exit as i32);
                 });
             }

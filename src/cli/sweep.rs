@@ -3,9 +3,9 @@
 use super::device::{Device, warn};
 use super::exit::{Exit, Refused};
 use super::output::{Output, seed};
+use super::print;
 use super::progress::Progress;
 use super::signals::interruptible;
-use super::{print, say};
 use crate::backend::BackendError;
 use crate::grid;
 use crate::number::count;
@@ -73,33 +73,47 @@ struct Points {
     dry_run: bool,
 }
 
+impl SweepArgs {
+    /// The plan, with `seed`, and its points.
+    fn plan(&self, seed: u64) -> anyhow::Result<Vec<Spec>> {
+        let Points { replicas, balls, measure, max_points, .. } = self.points;
+        let plan = Plan { seed, replicas, balls: balls as f64, measure };
+        let planned = plan.points(&self.grid.points(max_points).map_err(Refused)?)?;
+        planned.iter().try_for_each(Spec::validate)?;
+        Ok(planned)
+    }
+
+    /// Values of flags that were left out.
+    pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
+        Confidence::new(self.points.confidence)?;
+        self.plan(0)?;
+        self.device.check()?;
+        Ok(vec![("seed", seed(self.points.seed))])
+    }
+}
+
 /// Runs the sweep. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
-    let SweepArgs { grid, points: options, device, output } = arguments;
-    let confidence = Confidence::new(options.confidence)?;
-    let processes = grid.points(options.max_points).map_err(Refused)?;
-    let mut plan = Plan { seed: 0, replicas: options.replicas, balls: options.balls as f64, measure: options.measure };
-    let planned = plan.points(&processes)?;
-    planned.iter().try_for_each(Spec::validate)?;
-    if options.dry_run {
+    let confidence = Confidence::new(arguments.points.confidence)?;
+    let planned = arguments.plan(0)?;
+    if arguments.points.dry_run {
         print(dry_run(&planned)?.as_bytes())?;
         return Ok(Exit::Done);
     }
-    device.check()?;
-    let destination = output.open(&[])?;
-    plan.seed = seed(options.seed);
+    arguments.device.check()?;
+    let destination = arguments.output.open(&[])?;
+    let planned = arguments.plan(seed(arguments.points.seed))?;
     let control = interruptible(Exit::Interrupted)?;
+    let SweepArgs { points: options, device, output, .. } = arguments;
     device.threads.start()?;
     let mut backend = device.open(output.quiet)?;
-    let planned = plan.points(&processes)?;
     let number = planned.len();
     let mut points = Vec::with_capacity(number);
     for (i, spec) in planned.into_iter().enumerate() {
         let rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
         let balls = expected_balls(&spec)? / rounds as f64;
-        let progress = Progress::of_part(rounds, balls, (i + 1, number), control.rounds(), !output.quiet);
-        let mut told = |event| progress.say(&warn(&event));
-        match progress.watch(&control, || Point::run(spec, confidence, &mut backend, &control, &mut told)) {
+        let progress = Progress::of_part(rounds, balls, (i + 1, number), control.rounds(), output.progress());
+        match progress.watch(&control, || Point::run(spec, confidence, &mut backend, &control, &mut |e| warn(&e))) {
             Ok(point) => points.push(point),
             Err(RunError::Backend(BackendError::Cancelled)) if !points.is_empty() => break,
             Err(error) => return Err(error.into()),
@@ -139,6 +153,6 @@ fn dry_run(planned: &[Spec]) -> anyhow::Result<String> {
         all += balls;
     }
     writeln!(text, "{} points, {} balls", planned.len(), human(all))?;
-    say("nothing was run; at n = 1024 a core throws some 2 to 5 times 10^8 balls a second");
+    tracing::info!("nothing was run; at n = 1024 a core throws some 2 to 5 times 10^8 balls a second");
     Ok(text)
 }

@@ -3,8 +3,8 @@
 use super::device::Threads;
 use super::exit::{Exit, Refused};
 use super::journal::warn_if_torn;
+use super::print;
 use super::signals::interruptible;
-use super::{print, say};
 use crate::backend::{Backend, Choice, Options, StreamKind, open};
 use crate::journal::{Contents, Difference, Mismatch, Verified, verify};
 use crate::number::count;
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
     };
     let seed = seed.unwrap_or_else(|| {
         let seed = rand::random::<u64>() >> 11;
-        say(&format!("seed: {seed} (fresh; --seed {seed} chooses these blocks again)"));
+        tracing::info!(seed, "seed: {seed} (fresh; --seed {seed} chooses these blocks again)");
         seed
     });
     let control = interruptible(Exit::Interrupted)?;

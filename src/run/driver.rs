@@ -194,6 +194,7 @@ impl Device<'_> {
     /// Runs a block, again where the device is lost.
     fn compute(&mut self, job: &Job<'_>, block: &Range<u64>) -> Result<BlockResult, BackendError> {
         let before = self.control.rounds();
+        let started = begin(block);
         loop {
             match self.backend.run(job, block.clone(), self.control) {
                 Err(BackendError::Lost(reason)) => {
@@ -210,7 +211,7 @@ impl Device<'_> {
                         (self.notify)(Event::DeviceRenewed(reason));
                     }
                 }
-                other => break other,
+                other => break other.inspect(|_| finish(block, job, started)),
             }
         }
     }
@@ -218,6 +219,28 @@ impl Device<'_> {
     fn machine(&self) -> Machine {
         Machine { backend: self.backend.name().to_owned(), adapter: self.backend.adapter() }
     }
+}
+
+/// Logs that a block begins.
+fn begin(block: &Range<u64>) -> Instant {
+    tracing::debug!(first = block.start, end = block.end, "replicas {} to {} begun", block.start, block.end - 1);
+    Instant::now()
+}
+
+/// Logs that a block that began at `started` is finished.
+fn finish(block: &Range<u64>, job: &Job<'_>, started: Instant) {
+    let seconds = started.elapsed().as_secs_f64();
+    let balls = (block.end - block.start) as f64 * job.schedule.rounds as f64 * job.process.expected_balls();
+    tracing::debug!(
+        first = block.start,
+        end = block.end,
+        seconds,
+        balls_per_s = balls / seconds,
+        "replicas {} to {} finished in {seconds:.3} s, {:.3e} balls/s",
+        block.start,
+        block.end - 1,
+        balls / seconds
+    );
 }
 
 /// Whether the run ends here, and why, if it is looked at after so many replicas.
@@ -230,7 +253,10 @@ fn look(spec: &Spec, tally: &Tally, elapsed: Duration) -> Option<Reason> {
         return None;
     }
     let late = || done < spec.replicas && stopping.out_of_time(tally, elapsed, next);
-    stopping.met(tally, &spec.schedule).or_else(|| late().then_some(Reason::MaxTime))
+    let reason = stopping.met(tally, &spec.schedule).or_else(|| late().then_some(Reason::MaxTime));
+    let met = reason.map_or("none", Reason::name);
+    tracing::debug!(replicas = done, met, "looked at the rules after {done} replicas; met: {met}");
+    reason
 }
 
 #[cfg(test)]
