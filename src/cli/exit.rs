@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | done |
 //! | 1 | unexpected failure, such as a full disk |
-//! | 2 | usage: a flag, parameter, file or memory need that is refused; nothing was run |
+//! | 2 | usage: a flag, parameter, file or memory need that is refused |
 //! | 3 | `merge --check`: blocks are missing |
 //! | 4 | no suitable adapter, or the device failed or was lost |
 //! | 5 | data integrity: balls were not conserved, or a journal is damaged |

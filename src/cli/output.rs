@@ -107,15 +107,16 @@ impl Destination {
         for warning in result.warnings() {
             tracing::warn!("{warning}");
         }
+        let bytes = result.render(self.format)?;
+        match self.file {
+            Some(file) => fill(file, &bytes, "result")?,
+            None => print(&bytes).context("the result could not be written; check the space left")?,
+        }
+        // Not every result can be drawn, and none may be lost for that.
         if let Some((file, format)) = self.picture {
             fill(file, &plot::render(&result.render(Format::Json)?, None, format)?, "picture")?;
         }
-        // The result comes last: where it is, everything is.
-        let bytes = result.render(self.format)?;
-        match self.file {
-            Some(file) => fill(file, &bytes, "result"),
-            None => print(&bytes).context("the result could not be written; check the space left"),
-        }
+        Ok(())
     }
 }
 

@@ -109,7 +109,7 @@ fn wait(text: &str) -> Result<Wait, String> {
 #[command(next_help_heading = "Stopping")]
 struct Rules {
     /// Stop when the interval of P(max load >= K), or of the mean max load without --at, is this narrow: half its width
-    /// over the estimate
+    /// over the estimate; the interval of this level alone, whatever --band says
     #[arg(long, global = true, value_name = "E", allow_hyphen_values = true)]
     rel_err: Option<f64>,
     /// The level K that --rel-err and --max-hits are about
@@ -118,7 +118,7 @@ struct Rules {
     /// Stop when so many samples have max load >= K
     #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
     max_hits: Option<u64>,
-    /// Stop before it takes longer: seconds, or 90s, 10m, 2h
+    /// Stop before it takes longer, but not before 32 replicas are done: seconds, or 90s, 10m, 2h
     #[arg(long, global = true, value_name = "TIME", value_parser = seconds)]
     max_time: Option<f64>,
 }

@@ -109,17 +109,26 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
     let mut backend = device.open(output.quiet)?;
     let number = planned.len();
     let mut points = Vec::with_capacity(number);
+    let mut failure = None;
     for (i, spec) in planned.into_iter().enumerate() {
         let rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
         let balls = expected_balls(&spec)? / rounds as f64;
         let progress = Progress::of_part(rounds, balls, (i + 1, number), control.rounds(), output.progress());
         match progress.watch(&control, || Point::run(spec, confidence, &mut backend, &control, &mut |e| warn(&e))) {
             Ok(point) => points.push(point),
-            Err(RunError::Backend(BackendError::Cancelled)) if !points.is_empty() => break,
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
         }
     }
-    let exit = if points.len() == number { Exit::Done } else { Exit::Interrupted };
+    // Points that are finished are worth reporting, whatever ended the sweep.
+    if points.is_empty()
+        && let Some(error) = failure
+    {
+        return Err(error.into());
+    }
+    let done = points.len();
     let sweep = Sweep {
         points,
         levels: options.at.map_or_else(Vec::new, |at| at.0),
@@ -128,7 +137,11 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
         planned: number,
     };
     destination.publish(&sweep)?;
-    Ok(exit)
+    match failure {
+        None => Ok(Exit::Done),
+        Some(RunError::Backend(BackendError::Cancelled)) => Ok(Exit::Interrupted),
+        Some(error) => Err(anyhow::Error::from(error).context(format!("point {} of {number}", done + 1))),
+    }
 }
 
 /// The points and what they cost.

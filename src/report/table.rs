@@ -72,7 +72,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     field(out, "version", &[format!("leakybins {}", env!("CARGO_PKG_VERSION")), stream])?;
 
     let n = f64::from(bins);
-    let percent = significant(100.0 * estimates.confidence.level());
+    let percent = percent(estimates.confidence.level());
     writeln!(
         out,
         "\n{:<14}{:>11}{:>22}{:>11}{:>11}{:>11}",
@@ -345,8 +345,24 @@ pub(crate) fn significant(value: f64) -> String {
     digits(value, 7)
 }
 
+/// Five significant digits, or three and a power of ten, in at most eight columns.
+pub(crate) fn five_digits(value: f64) -> String {
+    match value.abs() {
+        v if value.fract() == 0.0 && v < 1e7 => format!("{value}"),
+        v if (1e-2..1e7).contains(&v) => format!("{value:.*}", (4 - v.log10().floor() as i32).max(0) as usize),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// A confidence in percent.
+pub(crate) fn percent(confidence: f64) -> String {
+    // The product of a decimal has digits that it has not.
+    let text = format!("{:.10}", 100.0 * confidence);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// So many significant digits; a whole number as it is.
-pub(crate) fn digits(value: f64, digits: usize) -> String {
+fn digits(value: f64, digits: usize) -> String {
     if value.fract() == 0.0 && value.abs() < 1e10 {
         return format!("{value}");
     }

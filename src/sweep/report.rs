@@ -47,7 +47,7 @@
 use super::{Exponent, Fit, Point, Shape, laws};
 use crate::process::{Measure, ProcessSpec};
 use crate::report::json::{Exceedance, MeanWithError};
-use crate::report::{Mean, Render, significant, wrapped};
+use crate::report::{Mean, Render, five_digits, percent, wrapped};
 use crate::rng::STREAM_VERSION;
 use crate::stats::estimate::{self, Sampling};
 use crate::stats::interval::Confidence;
@@ -344,7 +344,7 @@ impl Sweep {
 
     fn write_table(&self, out: &mut String) -> fmt::Result {
         let document = self.document();
-        let percent = significant(100.0 * document.confidence);
+        let percent = percent(document.confidence);
         let measure = match document.measure {
             Measure::Pre => "pre (before the deletions)",
             Measure::Post => "post (after the deletions)",
@@ -400,7 +400,7 @@ impl Sweep {
         let width = self.width();
         writeln!(
             out,
-            "\n{:>8} {:>3} {:>9} {:>8} {:>10} {:>10} {:>10} {:>10}",
+            "\n{:>width$} {:>3} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
             "n", "d", "1-lambda", "k", "P(M >= k)", "from", "to", "theory"
         )?;
         for (point, of) in document.points.iter().zip(&self.points) {
@@ -449,15 +449,6 @@ impl Sweep {
             writeln!(out, "  d {d}, n {n}: {} +- {}", five_digits(*exponent), five_digits(*error))?;
         }
         Ok(())
-    }
-}
-
-/// Five significant digits, or three and a power of ten, in at most eight columns.
-fn five_digits(value: f64) -> String {
-    match value.abs() {
-        v if value.fract() == 0.0 && v < 1e7 => format!("{value}"),
-        v if (1e-2..1e7).contains(&v) => format!("{value:.*}", (4 - v.log10().floor() as i32).max(0) as usize),
-        _ => format!("{value:.2e}"),
     }
 }
 

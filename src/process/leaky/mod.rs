@@ -83,9 +83,6 @@ pub struct Grid {
     /// Law of the number of arrivals
     #[arg(long, value_enum, default_value_t)]
     pub arrivals: Arrivals,
-    /// Initial loads, as in a run
-    #[arg(long, default_value_t = Start::MeanField)]
-    pub start: Start,
 }
 
 impl Grid {
@@ -94,12 +91,12 @@ impl Grid {
         [self.n.0.len(), self.d.0.len(), self.lambda.0.len()]
     }
 
-    /// All combinations, by n, then d, then lambda.
+    /// All combinations, by n, then d, then lambda, each from the mean field.
     pub(super) fn points(&self) -> impl Iterator<Item = Parameters> {
-        let Self { n, lambda, d, arrivals, start } = self;
+        let Self { n, lambda, d, arrivals } = self;
         n.0.iter().flat_map(move |&n| {
             d.0.iter().flat_map(move |&d| {
-                let of = move |&lambda| Parameters { n, lambda, d, arrivals: *arrivals, start: start.clone() };
+                let of = move |&lambda| Parameters { n, lambda, d, arrivals: *arrivals, start: Start::MeanField };
                 lambda.0.iter().map(of)
             })
         })
@@ -115,7 +112,7 @@ impl Parameters {
             return refuse("lambda", self.lambda.to_string(), reason, "use 0 <= lambda < 1, or 1 for a finite horizon");
         }
         if !(1..=u64::from(MAX_CHOICES)).contains(&self.d) {
-            return refuse("d", self.d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
+            return refuse("d", self.d.to_string(), "a ball samples 1 to 256 bins", "use 1 <= d <= 256");
         }
         Ok(())
     }
