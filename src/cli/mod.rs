@@ -7,7 +7,7 @@ mod completions;
 mod device;
 mod devices;
 mod doctor;
-mod exit;
+pub mod exit;
 mod experiment;
 mod journal;
 mod log;
@@ -25,7 +25,7 @@ mod theory;
 mod verify;
 
 use clap::{Parser, Subcommand};
-pub use exit::Exit;
+use exit::Exit;
 use experiment::{Experiment, Request, early, unknown_variables};
 use log::{Form, Messages};
 use std::ffi::OsString;

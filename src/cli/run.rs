@@ -7,6 +7,7 @@ use super::journal::{JournalFlags, describe};
 use super::output::{Output, file, seed};
 use super::progress::Progress;
 use super::signals::{interruptible, stopped};
+use crate::backend::Control;
 use crate::journal::Header;
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
@@ -159,6 +160,18 @@ impl Sampling {
         Spec { process, seed: self.seed.unwrap_or(0), replicas, schedule: self.schedule(burn_in), stopping }
     }
 
+    /// Finds the burn-in of `spec` where it is to be found.
+    fn settle(&self, spec: &mut Spec, control: &Control) -> anyhow::Result<()> {
+        if self.burn_in == Some(Wait::Auto) {
+            let found = BurnIn::find(spec, control)?;
+            tracing::info!(rounds = found.rounds, "burn-in: {found}");
+            spec.schedule = self.schedule(found.rounds);
+            spec.validate()?;
+            control.retract(control.rounds());
+        }
+        Ok(())
+    }
+
     fn schedule(&self, burn_in: u64) -> Schedule {
         let Sampling { rounds, loads_every, measure, .. } = *self;
         let every = self.every.unwrap_or_else(|| rounds.saturating_sub(burn_in).min(10));
@@ -208,15 +221,9 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     };
     let control = interruptible(journal_flags.interrupted())?;
     device.threads.start()?;
-    if sampling.burn_in == Some(Wait::Auto) {
-        let found = BurnIn::find(&spec, &control)?;
-        tracing::info!(rounds = found.rounds, "burn-in: {found}");
-        spec.schedule = sampling.schedule(found.rounds);
-        spec.validate()?;
-        control.retract(control.rounds());
-    }
 
     if let Some(journal) = &mut journal {
+        sampling.settle(&mut spec, &control)?;
         journal.begin(Header::new(&spec, &*process, device.stream()))?;
         let outcome = journal.run(&control, || device.open(output.quiet))?;
         if outcome.tally.replicas == 0 {
@@ -231,6 +238,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     }
 
     let mut backend = device.open(output.quiet)?;
+    sampling.settle(&mut spec, &control)?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
     let progress = Progress::new(all_rounds, process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || {
