@@ -343,7 +343,7 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--lambda -0.1", "lambda = -0.1 is not allowed"),
         ("--lambda 1.5", "use 0 <= lambda < 1"),
         ("--lambda lots", "'lots' is not a rate; write a number such as"),
-        ("-d 0", "d = 0 is not allowed (a ball must sample a bin); use 1 <= d <= 256"),
+        ("-d 0", "d = 0 is not allowed (a ball samples 1 to 256 bins); use 1 <= d <= 256"),
         ("-d 257", "d = 257 is not allowed"),
         ("--start full", "'full' is not an initial state; use empty"),
         ("--start each:2^32", "balls are too many"),

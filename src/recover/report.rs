@@ -203,7 +203,7 @@ impl<'a> Report<'a> {
         field(out, "version", &[format!("leakybins {version}"), format!("stream {STREAM_VERSION}")])?;
 
         writeln!(out, "\nafter the deletions of a round, in balls")?;
-        writeln!(out, "{:>8} {:<60} {:>17}", "", "max load", "load per bin")?;
+        writeln!(out, "{:>8} {:<51} {:>17}", "", "max load", "load per bin")?;
         let interval = format!("{confidence} % interval");
         writeln!(
             out,
