@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
 
-use leakybins::backend::{Backend, Control, Host, Job, ProfileJob};
+use leakybins::backend::{Backend, Choice, Control, Host, Job, ProfileJob, Profiles, StreamKind, Work};
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ParameterError};
@@ -54,8 +54,8 @@ fn profiles(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64, meas
 fn bin_by_bin(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64) -> Vec<Profile> {
     let process = Leaky::new(parameters).expect("valid parameters");
     let schedule = Schedule { rounds, burn_in: rounds - 1, every: 1, loads_every: 0, measure: Measure::Post };
-    let job = Job { process: &process, seed, schedule, keep_loads: true };
-    let result = Host::cpu().run(&job, 0..replicas, &Control::default()).expect("a result");
+    let work = Work::Bins(Job { process: &process, seed, schedule, keep_loads: true });
+    let result = Host::cpu().run(&work, 0..replicas, &Control::default()).expect("a result");
     let profile = |loads: &[u32]| Profile::new(loads.iter().map(|&load| Level { load: load.into(), bins: 1 }));
     result.loads.chunks(parameters.n as usize).map(profile).collect()
 }
@@ -436,7 +436,8 @@ fn tallies_are_those_of_the_profiles() {
         let tally = job.run(0..40, &Control::default()).expect("a result");
         let seen = profiles(&parameters, 77, 40, 9, measure);
         let loads = seen.iter().flat_map(Profile::levels).flat_map(|l| std::iter::repeat_n(l.load, l.bins as usize));
-        assert_eq!(tally.load_per_bin.iter().collect::<BTreeMap<_, _>>(), counts(loads));
+        let counted: BTreeMap<_, _> = tally.load_per_bin.iter().map(|(load, bins)| (load, bins as u64)).collect();
+        assert_eq!(counted, counts(loads));
         assert_eq!(tally.max_load.iter().collect::<BTreeMap<_, _>>(), counts(seen.iter().map(Profile::max_load)));
         assert_eq!(tally.total_load.samples.sum, seen.iter().map(Profile::balls).sum::<u128>());
         assert_eq!(tally.empty_bins.samples.sum, seen.iter().map(|p| u128::from(p.empty_bins())).sum::<u128>());

@@ -25,11 +25,13 @@ Examples:
   leakybins run leaky --start one-bin:1e4 --rounds 2e4 --burn-in 0 --every 100
   leakybins run leaky --d 1 --rounds 1e4 --burn-in auto
   leakybins run leaky --rel-err 0.05 --at 8 --max-time 10m
+  leakybins run leaky --n 1e12 --seed 1
   leakybins run leaky --format csv --seed 1 | head
 
 All flags of a process: leakybins run PROCESS --help.
 Numbers may be written 1_000_000, 1e6, 2^20, 10k or 4Mi, rates 0.95, 1-1e-4 or 1-2^-10.
-The same seed and parameters give the same result to the last digit on every backend.
+The same seed and parameters give the same result to the last digit on every backend, except on profiles, which draw
+another sample of the same law: --backend profile, and auto from 2^22 bins on.
 Ctrl-C or SIGTERM stops a run without a result; a second one stops it at once.";
 
 /// Arguments of `leakybins run`.
@@ -166,8 +168,10 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let confidence = Confidence::new(sampling.confidence)?;
     let mut spec = sampling.spec(process, rules.stopping(sampling.confidence));
     spec.validate()?;
-    let process = spec.process.build()?;
     device.check()?;
+    let choice = device.choice(&spec.process, loads.dump_loads.is_some());
+    // Built to be refused early; the run builds its own.
+    let process = spec.process.build_for(choice.stream())?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
     for warning in spec.process.warnings() {
@@ -175,7 +179,8 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     }
     spec.seed = seed(sampling.seed);
     let control = interruptible()?;
-    let mut backend = device.open(output.quiet)?;
+    device.threads.start()?;
+    let mut backend = device.open(choice, output.quiet)?;
 
     if sampling.burn_in == Some(Wait::Auto) {
         let found = BurnIn::find(&spec, &control)?;
@@ -186,7 +191,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     }
 
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
-    let progress = Progress::new(all_rounds, process.expected_balls(), !output.quiet);
+    let progress = Progress::new(all_rounds, spec.process.expected_balls(), !output.quiet);
     let outcome = progress.watch(&control, || {
         let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
         run::run(&spec, &mut backend, &control, dump, &mut |event| progress.say(&warn(&event)))

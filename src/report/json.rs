@@ -8,6 +8,7 @@
 //! | `kind` | string | `"run"`: what the document is |
 //! | `version` | string | version of leakybins |
 //! | `stream_version` | integer | version of the drawn bits: [`STREAM_VERSION`] |
+//! | `profile_stream_version` | integer, or absent | of a run on profiles: version of what is drawn there, [`PROFILE_STREAM_VERSION`] |
 //! | `process` | string | the process, as in `leakybins run PROCESS` |
 //! | `parameters` | object | its parameters: for `leaky` `n`, `lambda`, `d`, `arrivals`, `start` |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
@@ -21,7 +22,7 @@
 //! | `ended` | string | what ended it: `"replicas"` (all are done), `"rel-err"`, `"max-hits"`, `"max-time"` |
 //! | `replicas_done` | integer | replicas that the result is of: 0, 1, .. |
 //! | `rel_err` | number or null | relative error that `stopping` is about, where known |
-//! | `backend` | string | `"gpu"`, `"cpu"` or `"reference"`: what finished the run |
+//! | `backend` | string | `"gpu"`, `"cpu"`, `"reference"` or `"profile"`: what finished the run |
 //! | `adapter` | string or null | the GPU |
 //! | `samples` | integer | sampled rounds over all replicas |
 //! | `balls` | integer | balls thrown in all rounds, burn-in included |
@@ -62,11 +63,13 @@
 //! `bounds` and `levels` as in [`theory`](crate::theory::report); null where there is no stationary law.
 //!
 //! # Numbers
-//! Integers are written as integers, exact up to 2^64 - 1: read them as such. Floating-point numbers are the shortest
-//! decimals that read back as the same `f64`.
+//! Integers are written as integers and exact: read them as such. They are below 2^64, but `balls` and the counts of
+//! `load_per_bin`, which are below 2^128 and pass 2^64 in large runs on profiles: a reader of 64-bit integers refuses or
+//! rounds those. Floating-point numbers are the shortest decimals that read back as the same `f64`.
 //!
 //! # Reproducibility
-//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `stopping`;
+//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `stopping`,
+//! and from whether the run was one on profiles, which gives another sample than all other backends;
 //! with a `start` of `file:PATH`, and from what that file held. A run that `"max-time"` ended is that of `replicas_done`
 //! replicas without a time limit.
 //!
@@ -75,7 +78,9 @@
 
 use super::estimates::{Estimates, Level, Mean};
 use super::{Render, Report};
+use crate::backend::StreamKind;
 use crate::process::ProcessSpec;
+use crate::profile::PROFILE_STREAM_VERSION;
 use crate::rng::STREAM_VERSION;
 use crate::run::{Reason, Schedule, Stopping};
 use crate::stats::estimate::{Band, Estimate, Method};
@@ -93,6 +98,8 @@ struct Document<'a> {
     kind: &'static str,
     version: &'static str,
     stream_version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile_stream_version: Option<u32>,
     #[serde(flatten)]
     process: &'a ProcessSpec,
     seed: u64,
@@ -107,7 +114,7 @@ struct Document<'a> {
     backend: &'static str,
     adapter: Option<&'a str>,
     samples: u64,
-    balls: u64,
+    balls: u128,
     elapsed_s: f64,
     confidence: f64,
     band: Band,
@@ -204,6 +211,11 @@ impl Exceedance {
     }
 }
 
+/// The version of the stream on profiles, for what was drawn from it.
+pub(crate) fn profile_stream_version(stream: StreamKind) -> Option<u32> {
+    (stream == StreamKind::Profile).then_some(PROFILE_STREAM_VERSION)
+}
+
 #[allow(clippy::ptr_arg, reason = "the signature that serde asks for")]
 fn by_value<S: Serializer>(counts: &Vec<(u64, u64)>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(counts.iter().copied())
@@ -227,6 +239,7 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
         kind: "run",
         version: env!("CARGO_PKG_VERSION"),
         stream_version: STREAM_VERSION,
+        profile_stream_version: profile_stream_version(outcome.stream),
         process: &spec.process,
         seed: spec.seed,
         replicas: spec.replicas,

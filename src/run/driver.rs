@@ -2,7 +2,7 @@
 
 use super::stopping::{self, Reason};
 use super::{Spec, SpecError};
-use crate::backend::{Backend, BackendError, Control, Host, Job};
+use crate::backend::{Backend, BackendError, Control, Host, StreamKind};
 use crate::process::ParameterError;
 use crate::stats::Tally;
 use std::io::{self, Write};
@@ -45,6 +45,8 @@ pub struct Outcome {
     pub reason: Reason,
     /// Wall time of the simulation, set-up of the process included.
     pub elapsed: Duration,
+    /// Which random numbers were drawn.
+    pub stream: StreamKind,
     /// Name of the backend that finished the run.
     pub backend: &'static str,
     /// Its adapter, if it has one.
@@ -68,15 +70,20 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     spec.validate()?;
     let begun = Instant::now();
-    let process = spec.process.build()?;
-    let job = Job { process: &*process, seed: spec.seed, schedule: spec.schedule, keep_loads: dump.is_some() };
+    let stream = backend.stream();
+    if dump.is_some() && stream == StreamKind::Profile {
+        let why = "a profile has no loads of single bins to dump; use --backend cpu or gpu for them";
+        return Err(BackendError::Unsupported(why.to_owned()).into());
+    }
+    let process = spec.process.build_for(stream)?;
+    let work = spec.work(&process, dump.is_some());
     let mut tally = Tally::default();
     let mut reason = Reason::Replicas;
     let mut losses = 0;
-    for block in spec.blocks(process.bins()) {
+    for block in spec.blocks(&process) {
         let before = control.rounds();
         let result = loop {
-            match backend.run(&job, block.clone(), control) {
+            match backend.run(&work, block.clone(), control) {
                 Err(BackendError::Lost(reason)) => {
                     control.retract(control.rounds() - before);
                     losses += 1;
@@ -107,7 +114,8 @@ pub fn run(
     if let Some(dump) = dump {
         dump.flush()?;
     }
-    Ok(Outcome { tally, reason, elapsed: begun.elapsed(), backend: backend.name(), adapter: backend.adapter() })
+    let (elapsed, backend, adapter) = (begun.elapsed(), backend.name(), backend.adapter());
+    Ok(Outcome { tally, reason, elapsed, stream, backend, adapter })
 }
 
 /// Whether the run ends here, and why, if it is looked at after so many replicas.
@@ -126,7 +134,7 @@ fn look(spec: &Spec, tally: &Tally, elapsed: Duration) -> Option<Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::BlockResult;
+    use crate::backend::{BlockResult, Work};
     use crate::process::leaky::Parameters;
     use crate::process::{Measure, ProcessSpec};
     use crate::run::Schedule;
@@ -143,8 +151,8 @@ mod tests {
             "frail"
         }
 
-        fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-            let result = Host::reference().run(job, block, control);
+        fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+            let result = Host::reference().run(work, block, control);
             if self.losses == 0 {
                 return result;
             }

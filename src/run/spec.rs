@@ -1,7 +1,8 @@
 //! The specification of a run: everything that fixes its result, and nothing else.
 
 use super::stopping::{self, Stopping, StoppingError};
-use crate::process::{Measure, ProcessSpec};
+use crate::backend::{Job, ProfileJob, Work};
+use crate::process::{Form, Measure, ProcessSpec};
 use crate::rng::MAX_ROUNDS;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -109,6 +110,12 @@ pub enum SpecError {
         /// Rounds of the pilot.
         pilot_rounds: u64,
     },
+    /// More bins than the pilot can simulate.
+    #[error(
+        "the pilot of burn-in = auto simulates single bins, and n = {0} is too large for that (2^31 at most); use a \
+         number for --burn-in (one found for fewer bins will do), or --start mean-field --burn-in 0"
+    )]
+    PilotBins(u64),
     /// No round would be sampled.
     #[error("every = {every} samples none of the {left} rounds after the burn-in; use 1 <= every <= rounds - burn-in")]
     Every {
@@ -145,10 +152,20 @@ impl Spec {
         self.schedule.validate()
     }
 
-    /// The blocks of replicas that the run is divided into. They follow from the specification alone, so that a block
-    /// means the same wherever it is computed. With rules for stopping a block ends at each look.
-    pub fn blocks(&self, bins: u32) -> impl Iterator<Item = Range<u64>> + use<> {
-        let size = (BLOCK_BINS / u64::from(bins)).clamp(1, BLOCK_REPLICAS);
+    /// What a backend is asked to do of the run of `process`, which this specifies. A profile has no loads to keep.
+    #[must_use]
+    pub fn work<'a>(&self, process: &'a Form, keep_loads: bool) -> Work<'a> {
+        let Self { seed, replicas, schedule, .. } = *self;
+        match process {
+            Form::Bins(process) => Work::Bins(Job { process: &**process, seed, schedule, keep_loads }),
+            Form::Profile(process) => Work::Profile(ProfileJob { process: &**process, seed, replicas, schedule }),
+        }
+    }
+
+    /// The blocks of replicas that the run of `process`, which this specifies, is divided into. They follow from the
+    /// specification and the form of the process alone, so that a block means the same wherever it is computed. With rules for stopping a block ends at each look.
+    pub fn blocks(&self, process: &Form) -> impl Iterator<Item = Range<u64>> + use<> {
+        let size = (BLOCK_BINS / process.loads()).clamp(1, BLOCK_REPLICAS);
         let replicas = self.replicas;
         let mut looks = self.stopping.map(|_| stopping::looks().peekable());
         let mut start = 0;
@@ -168,6 +185,8 @@ impl Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::StreamKind;
+    use crate::process::leaky::Parameters;
 
     #[test]
     fn sampling_starts_one_interval_after_the_burn_in() {
@@ -180,11 +199,20 @@ mod tests {
     #[test]
     fn blocks_tile_the_replicas() {
         let schedule = Schedule { rounds: 1, burn_in: 0, every: 1, loads_every: 1, measure: Measure::Post };
-        for (replicas, bins) in [(1, 1), (16_384, 64), (16_385, 64), (100_000, 1024), (7, 30_000_000)] {
+        let (bins, profile) = (StreamKind::Bins, StreamKind::Profile);
+        for (replicas, n, stream) in [
+            (1, 1, bins),
+            (16_384, 64, bins),
+            (16_385, 64, bins),
+            (100_000, 1024, bins),
+            (7, 30_000_000, bins),
+            (100_000, 1_000_000_000_000_000, profile),
+        ] {
             for stopping in [None, Some(Stopping::default())] {
-                let process = ProcessSpec::Leaky(Default::default());
+                let process = ProcessSpec::Leaky(Parameters { n, ..Parameters::default() });
+                let form = process.build_for(stream).expect("valid parameters");
                 let spec = Spec { process, seed: 0, replicas, schedule, stopping };
-                let blocks: Vec<_> = spec.blocks(bins).collect();
+                let blocks: Vec<_> = spec.blocks(&form).collect();
                 assert_eq!((blocks[0].start, blocks.last().map(|b| b.end)), (0, Some(replicas)));
                 assert!(blocks.windows(2).all(|w| w[0].end == w[1].start));
                 let ends_at = |look| blocks.iter().any(|block| block.end == look);

@@ -6,9 +6,9 @@ use super::{Histogram, Levels, Moments, PowerSums};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// Balls that arrived.
-    pub arrived: u64,
+    pub arrived: u128,
     /// Balls that were deleted.
-    pub departed: u64,
+    pub departed: u128,
 }
 
 impl Flow {
@@ -138,6 +138,6 @@ impl Tally {
     /// Whether every ball is accounted for: initial + arrived = final + departed.
     #[must_use]
     pub fn conserves_balls(&self) -> bool {
-        self.initial_balls + u128::from(self.flow.arrived) == self.final_balls + u128::from(self.flow.departed)
+        self.initial_balls + self.flow.arrived == self.final_balls + self.flow.departed
     }
 }
