@@ -574,7 +574,7 @@ fn what_needs_single_bins_or_more_than_128_bits_is_refused() {
         (format!("{LARGE} --dump-loads {}", dump.display()), "or `leakybins run` with --backend profile"),
         (format!("{LARGE} --backend profile --burn-in auto"), "one found for fewer bins will do"),
         ("recover leaky --n 1e12 --seed 1".to_owned(), "or `leakybins run` with --backend profile"),
-        (format!("{LARGE} --n 1e16"), "use 1 <= n <= 10^15"),
+        ("run leaky --n 1e16 --seed 1".to_owned(), "use 1 <= n <= 10^15"),
         ("run leaky --n 1e15 --rounds 1e6 --every 1 --seed 1".to_owned(), "sample less often (--every)"),
         ("sweep leaky --n 1e12 --backend cpu --seed 1".to_owned(), "or `leakybins run` with --backend profile"),
     ] {
