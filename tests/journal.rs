@@ -32,7 +32,7 @@ fn long() -> Spec {
 }
 
 fn header(spec: &Spec) -> Header {
-    Header::new(spec, &*spec.process.build().expect("valid parameters"), StreamKind::Bins)
+    Header::new(spec, &spec.process.build_for(StreamKind::Bins).expect("valid parameters"))
 }
 
 /// A journal in memory, and what goes wrong with it.
