@@ -465,8 +465,8 @@ fn a_run_of_the_largest_n_counts_beyond_64_bits() {
     (spec.schedule.rounds, spec.schedule.every) = (60, 1);
     let mut backend: Box<dyn Backend> = Box::new(Profiles);
     let outcome = run::run(&spec, &mut backend, &Control::default(), None, &mut |_| {}).expect("a result");
-    let backend = outcome.machine.map(|machine| machine.backend);
-    assert_eq!((outcome.stream, backend.as_deref()), (StreamKind::Profile, Some("profile")));
+    let name = outcome.machine.as_ref().map(|machine| machine.backend.as_str());
+    assert_eq!((outcome.stream, name), (StreamKind::Profile, Some("profile")));
     let Tally { flow, load_per_bin, replicas, .. } = &outcome.tally;
     assert!(outcome.tally.conserves_balls() && *replicas == 1000);
     assert_eq!(load_per_bin.total(), u128::from(N) * 1000 * 50);

@@ -190,6 +190,9 @@ pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedul
         Some(all.count) == replicas.checked_mul(samples) && means.count == replicas && means.sum == all.sum
     };
     let histograms = u128::from(replicas) * u128::from(schedule.load_samples_per_replica());
+    let bins_seen = (tally.load_per_bin.iter()).try_fold((0u128, 0u128), |(seen, sum), (load, bins)| {
+        Some((seen.checked_add(bins)?, sum.checked_add(bins.checked_mul(load.into())?)?))
+    });
     tally.replicas == replicas
         && tally.conserves_balls()
         && lowest.is_some_and(|all| all.hits == u128::from(replicas) * u128::from(samples))
@@ -197,5 +200,5 @@ pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedul
         && sums.is_some_and(|(sum, _)| sum == tally.max_load.replicas.sum)
         && is_series(&tally.total_load)
         && is_series(&tally.empty_bins)
-        && histograms.checked_mul(bins.into()) == Some(tally.load_per_bin.total())
+        && bins_seen.is_some_and(|(seen, _)| histograms.checked_mul(bins.into()) == Some(seen))
 }
