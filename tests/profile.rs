@@ -473,7 +473,7 @@ fn a_run_of_the_largest_n_counts_beyond_64_bits() {
     // 6e19 generators emit a ball with probability 0.9: a standard deviation of 2.3e9, and six of them.
     assert!(flow.arrived.abs_diff(54_000_000_000_000_000_000) < 14_000_000_000, "{flow:?}");
     let form = spec.process.build_for(StreamKind::Profile).expect("valid");
-    assert_eq!(spec.blocks(&form).collect::<Vec<_>>(), [0..1000], "replicas share the threads");
+    assert_eq!(spec.blocks(&form).collect::<Vec<_>>(), std::slice::from_ref(&(0..1000)), "replicas share the threads");
     let mut parts = Tally::default();
     for block in [0..1, 1..400, 400..1000] {
         parts.merge(&backend.run(&spec.work(&form, false), block, &Control::default()).expect("a result").tally);

@@ -152,7 +152,7 @@ proptest! {
         prop_assert_eq!(tally.load_per_bin.sum(), tally.total_load.samples.sum);
         prop_assert_eq!(tally.load_per_bin.max(), tally.max_load.max());
         let empty = tally.load_per_bin.iter().next().filter(|level| level.0 == 0).map_or(0, |level| level.1);
-        prop_assert_eq!(u128::from(empty), tally.empty_bins.samples.sum);
+        prop_assert_eq!(empty, tally.empty_bins.samples.sum);
     }
 
     #[test]
