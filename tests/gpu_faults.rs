@@ -5,7 +5,7 @@ mod common;
 use common::{Case, compare, gpu, options, reference, run_on_gpu};
 use leakybins::backend::gpu::compose::Layout;
 use leakybins::backend::gpu::{Gpu, Tuning};
-use leakybins::backend::{Backend, BackendError, Control, Job};
+use leakybins::backend::{Backend, BackendError, Control, Job, Work};
 use leakybins::process::ProcessSpec;
 use leakybins::process::start::Start;
 use leakybins::run::{Event, Outcome, Spec, run};
@@ -79,8 +79,8 @@ fn a_twice_lost_device_is_replaced_by_the_cpu() -> Result<(), Failed> {
 /// The error of `case` on `gpu`.
 fn error(case: &Case, gpu: &mut Gpu) -> BackendError {
     let process = ProcessSpec::Leaky(case.parameters.clone()).build().expect("a valid case");
-    let job = Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: true };
-    match gpu.run(&job, case.replicas.clone(), &Control::default()) {
+    let work = Work::Bins(Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: true });
+    match gpu.run(&work, case.replicas.clone(), &Control::default()) {
         Err(error) => error,
         Ok(_) => panic!("{case:?} ends without an error"),
     }
@@ -147,10 +147,10 @@ fn what_does_not_fit_is_refused() -> Result<(), Failed> {
 fn a_cancelled_run_ends() -> Result<(), Failed> {
     let case = Case::new(64, 2, 1 << 40, 4);
     let process = ProcessSpec::Leaky(case.parameters.clone()).build()?;
-    let job = Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: false };
+    let work = Work::Bins(Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: false });
     let control = Control::default();
     let ended = std::thread::scope(|scope| {
-        let running = scope.spawn(|| gpu(Tuning::default()).run(&job, 0..4, &control));
+        let running = scope.spawn(|| gpu(Tuning::default()).run(&work, 0..4, &control));
         // Some submissions must have come back before the run is stopped in the middle.
         while control.rounds() == 0 && !running.is_finished() {
             std::thread::yield_now();

@@ -32,7 +32,7 @@ fn long() -> Spec {
 }
 
 fn header(spec: &Spec) -> Header {
-    Header::new(spec, &*spec.process.build().expect("valid parameters"), StreamKind::Bins)
+    Header::new(spec, &spec.process.build_for(StreamKind::Bins).expect("valid parameters"))
 }
 
 /// A journal in memory, and what goes wrong with it.
@@ -127,7 +127,7 @@ fn read(bytes: &[u8]) -> Result<Contents, JournalError> {
 fn report(spec: &Spec, outcome: &Outcome, format: Format) -> String {
     let bins = spec.process.build().expect("valid parameters").bins();
     let confidence = Confidence::new(0.95).expect("a confidence");
-    let report = Report::new(spec, bins, outcome, confidence, Band::Pointwise);
+    let report = Report::new(spec, bins.into(), outcome, confidence, Band::Pointwise);
     String::from_utf8(report.render(format).expect("a report")).expect("UTF-8")
 }
 
@@ -327,12 +327,12 @@ fn tallies_that_cannot_be_are_damage() {
         |tally| tally.replicas += 1,
         |tally| tally.final_balls += 1,
         |tally| tally.initial_balls = u128::MAX,
-        |tally| tally.flow.departed = u64::MAX,
+        |tally| tally.flow.departed = u128::MAX,
         |tally| tally.total_load.samples.count += 1,
         |tally| tally.total_load.samples.sum += 1,
         |tally| tally.max_load.replicas.sum = u128::MAX,
         |tally| tally.empty_bins.replicas.count = u64::MAX,
-        |tally| tally.load_per_bin.add(u64::MAX, u64::MAX),
+        |tally| tally.load_per_bin.add(u64::MAX, u128::MAX),
     ];
     for (i, change) in changes.into_iter().enumerate() {
         let error = read(&with_wrong_tally(&spec, 1, change)).expect_err("an absurd tally").to_string();
@@ -458,7 +458,7 @@ fn ten_thousand_blocks_merge_at_once() {
         let mut record = Record::default();
         for level in 0..20 {
             record.sample(level, u64::from(u32::MAX) + replica, n - replica % 1000);
-            record.load_per_bin.add(level, n);
+            record.load_per_bin.add(level, n.into());
         }
         let mut tally = Tally::default();
         tally.add(&record);

@@ -1,15 +1,20 @@
 //! Where to compute, as flags.
 
 use super::exit::Refused;
-use crate::backend::{self, Backend, Choice, StreamKind};
+use crate::backend::{self, Backend, Choice};
+use crate::process::ProcessSpec;
 use crate::run::Event;
 use anyhow::Context;
 use std::time::Duration;
 
+/// Said where `auto` means profiles.
+const AUTO_RULE: &str = " (auto: n is large; --backend cpu or gpu draws another sample of the same law)";
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Backend")]
 pub(super) struct Device {
-    /// Where to compute; the result is the same, except on profiles
+    /// Where to compute; the result is the same, except on profiles. `auto` with --gpu or --dump-loads is never on
+    /// profiles
     #[arg(long, global = true, value_enum, default_value_t)]
     backend: Choice,
     /// Adapter: its index, a part of its name, or pci:ADDRESS (see `leakybins devices`)
@@ -57,26 +62,35 @@ impl Device {
         Ok(())
     }
 
-    /// Which random numbers the backend will draw.
-    pub(super) fn stream(&self) -> StreamKind {
-        self.backend.stream()
+    /// The backend for `process`, which follows from the command alone. Who names an adapter wants a GPU.
+    pub(super) fn choice(&self, process: &ProcessSpec, keep_loads: bool) -> Choice {
+        self.general().resolve(process, keep_loads)
     }
 
-    /// Opens the backend; says which it is unless `quiet`.
-    pub(super) fn open(&self, quiet: bool) -> anyhow::Result<Box<dyn Backend>> {
+    /// The choice before the process is looked at.
+    pub(super) fn general(&self) -> Choice {
+        match self.backend {
+            Choice::Auto if self.gpu.is_some() => Choice::Gpu,
+            other => other,
+        }
+    }
+
+    /// Opens the backend of `choice`; says which it is unless `quiet`.
+    pub(super) fn open(&self, choice: Choice, quiet: bool) -> anyhow::Result<Box<dyn Backend>> {
         let options = backend::Options {
             gpu: self.gpu.clone(),
             allow_software: self.allow_software,
             submit_budget: Duration::from_millis(self.submit_ms),
             ..backend::Options::default()
         };
-        let backend = backend::open(self.backend, &options)?;
+        let backend = backend::open(choice, &options)?;
         if !quiet {
+            let rule = if choice == Choice::Profile && self.backend == Choice::Auto { AUTO_RULE } else { "" };
             tracing::info!(
                 backend = backend.name(),
                 adapter = backend.adapter(),
                 threads = rayon::current_num_threads() as u64,
-                "backend: {}",
+                "backend: {}{rule}",
                 describe(&*backend)
             );
         }

@@ -156,7 +156,7 @@ impl Journaled {
         }
         let mut backend = open()?;
         let contents = self.journal.contents();
-        let (spec, balls) = (contents.spec().clone(), contents.process().expected_balls());
+        let (spec, balls) = (contents.spec().clone(), contents.spec().process.expected_balls());
         let progress = Progress::new(left.saturating_mul(spec.schedule.rounds), balls, self.show);
         let outcome = progress.watch(control, || {
             let part = (&mut self.journal, self.shard);

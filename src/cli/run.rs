@@ -27,13 +27,15 @@ Examples:
   leakybins run leaky --start one-bin:1e4 --rounds 2e4 --burn-in 0 --every 100
   leakybins run leaky --d 1 --rounds 1e4 --burn-in auto
   leakybins run leaky --rel-err 0.05 --at 8 --max-time 10m
+  leakybins run leaky --n 1e12 --seed 1
   leakybins run leaky --replicas 1e6 --out long.jsonl
   leakybins run leaky --replicas 1e6 --seed 1 --shard 3/8 --out shard-3.jsonl
   leakybins run leaky --format csv --seed 1 | head
 
 All flags of a process: leakybins run PROCESS --help.
 Numbers may be written 1_000_000, 1e6, 2^20, 10k or 4Mi, rates 0.95, 1-1e-4 or 1-2^-10.
-The same seed and parameters give the same result to the last digit on every backend.
+The same seed and parameters give the same result to the last digit on every backend, except on profiles, which draw
+another sample of the same law: --backend profile, and auto from 2^22 bins on.
 Ctrl-C or SIGTERM stops a run without a result; a second one stops it at once. With --out all finished blocks are kept: the
 same command goes on.";
 
@@ -193,7 +195,7 @@ impl RunArgs {
     /// Values of flags that were left out.
     pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
         let Spec { process, replicas, schedule, .. } = self.spec()?;
-        process.build()?;
+        process.build_for(self.device.choice(&process, self.loads.dump_loads.is_some()).stream())?;
         let begun = self.journal.begun_seed()?;
         let mut values = vec![("replicas", replicas), ("seed", seed(self.sampling.seed.or(begun)))];
         if self.sampling.burn_in != Some(Wait::Auto) {
@@ -208,7 +210,9 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let mut spec = arguments.spec()?;
     let RunArgs { sampling, device, output, loads, journal: journal_flags, .. } = arguments;
     let confidence = Confidence::new(sampling.confidence)?;
-    let process = spec.process.build()?;
+    let choice = device.choice(&spec.process, loads.dump_loads.is_some());
+    // Built to be refused early and to describe the run; the run builds its own.
+    let process = spec.process.build_for(choice.stream())?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
     let mut journal = journal_flags.open(&spec, loads_file.is_some(), &destination, &output)?;
@@ -224,8 +228,8 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
 
     if let Some(journal) = &mut journal {
         sampling.settle(&mut spec, &control)?;
-        journal.begin(Header::new(&spec, &*process, device.stream()))?;
-        let outcome = journal.run(&control, || device.open(output.quiet))?;
+        journal.begin(Header::new(&spec, &process))?;
+        let outcome = journal.run(&control, || device.open(choice, output.quiet))?;
         if outcome.tally.replicas == 0 {
             tracing::info!("this shard has no block of the run: there is nothing to report");
             return Ok(Exit::Done);
@@ -237,10 +241,10 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
 
-    let mut backend = device.open(output.quiet)?;
+    let mut backend = device.open(choice, output.quiet)?;
     sampling.settle(&mut spec, &control)?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
-    let progress = Progress::new(all_rounds, process.expected_balls(), output.progress());
+    let progress = Progress::new(all_rounds, spec.process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || {
         let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
         run::run(&spec, &mut backend, &control, dump, &mut |event| warn(&event))

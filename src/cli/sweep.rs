@@ -6,10 +6,10 @@ use super::output::{Output, seed};
 use super::print;
 use super::progress::Progress;
 use super::signals::interruptible;
-use crate::backend::BackendError;
+use crate::backend::{Backend, BackendError, Choice};
 use crate::grid;
 use crate::number::count;
-use crate::process::{Measure, ProcessGrid};
+use crate::process::{Measure, ProcessGrid, ProcessSpec};
 use crate::report::human;
 use crate::run::{RunError, Spec};
 use crate::stats::interval::Confidence;
@@ -44,7 +44,7 @@ pub(super) struct SweepArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Points")]
 struct Points {
-    /// Most expected balls of a point; more make it longer
+    /// Most expected balls of a point; more make it longer. A round on profiles counts as 10^4
     #[arg(long, global = true, value_name = "COUNT", value_parser = count, default_value = "4e9")]
     balls: u64,
     /// Most replicas of a point
@@ -77,7 +77,7 @@ impl SweepArgs {
     /// The plan, with `seed`, and its points.
     fn plan(&self, seed: u64) -> anyhow::Result<Vec<Spec>> {
         let Points { replicas, balls, measure, max_points, .. } = self.points;
-        let plan = Plan { seed, replicas, balls: balls as f64, measure };
+        let plan = Plan { seed, replicas, balls: balls as f64, measure, backend: self.device.general() };
         let planned = plan.points(&self.grid.points(max_points).map_err(Refused)?)?;
         planned.iter().try_for_each(Spec::validate)?;
         Ok(planned)
@@ -106,15 +106,16 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
     let control = interruptible(Exit::Interrupted)?;
     let SweepArgs { points: options, device, output, .. } = arguments;
     device.threads.start()?;
-    let mut backend = device.open(output.quiet)?;
+    let mut backends = Backends { device: &device, quiet: output.quiet, opened: Vec::new() };
     let number = planned.len();
     let mut points = Vec::with_capacity(number);
     let mut failure = None;
     for (i, spec) in planned.into_iter().enumerate() {
         let rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
-        let balls = expected_balls(&spec)? / rounds as f64;
+        let balls = spec.process.expected_balls();
+        let backend = backends.of(&spec.process)?;
         let progress = Progress::of_part(rounds, balls, (i + 1, number), control.rounds(), output.progress());
-        match progress.watch(&control, || Point::run(spec, confidence, &mut backend, &control, &mut |e| warn(&e))) {
+        match progress.watch(&control, || Point::run(spec, confidence, backend, &control, &mut |e| warn(&e))) {
             Ok(point) => points.push(point),
             Err(error) => {
                 failure = Some(error);
@@ -144,12 +145,33 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
     }
 }
 
+/// The backends of the points, opened as they are needed and kept.
+struct Backends<'a> {
+    device: &'a Device,
+    quiet: bool,
+    opened: Vec<(Choice, Box<dyn Backend>)>,
+}
+
+impl Backends<'_> {
+    fn of(&mut self, process: &ProcessSpec) -> anyhow::Result<&mut Box<dyn Backend>> {
+        let choice = self.device.choice(process, false);
+        let index = match self.opened.iter().position(|(opened, _)| *opened == choice) {
+            Some(index) => index,
+            None => {
+                self.opened.push((choice, self.device.open(choice, self.quiet)?));
+                self.opened.len() - 1
+            }
+        };
+        Ok(&mut self.opened[index].1)
+    }
+}
+
 /// The points and what they cost.
 fn dry_run(planned: &[Spec]) -> anyhow::Result<String> {
     let mut text = String::new();
     let mut all = 0.0;
     for spec in planned {
-        let balls = expected_balls(spec)?;
+        let balls = expected_balls(spec);
         let value = serde_json::to_value(&spec.process)?;
         let named = value["parameters"].as_object().into_iter().flatten();
         let plain = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

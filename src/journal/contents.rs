@@ -4,7 +4,7 @@ use super::JournalError;
 use super::header::Header;
 use super::line::{MAX_LINE, open, seal};
 use super::tally::{Form, is_plausible};
-use crate::process::Process;
+use crate::process::Form as ProcessForm;
 use crate::process::start::Start;
 use crate::run::{Machine, Spec};
 use crate::stats::Tally;
@@ -42,7 +42,7 @@ pub struct Contents {
     pub(super) id: String,
     /// The line of the header, a line feed at its end.
     pub(super) header_line: String,
-    pub(super) process: Arc<dyn Process>,
+    pub(super) process: Arc<ProcessForm>,
     /// By first replica.
     pub(super) entries: BTreeMap<u64, Stored>,
     pub(super) torn: bool,
@@ -97,8 +97,9 @@ impl Contents {
         let damaged = |reason: String| JournalError::Damaged { name: name.to_owned(), line: 1, reason };
         spec.validate().map_err(|error| damaged(error.to_string()))?;
         // What a file held is in the tallies; it need not be here. Nor does any start change the division into blocks.
-        let process = spec.process.with_start(Start::Empty).build().map_err(|error| damaged(error.to_string()))?;
-        let (process, id, entries) = (process.into(), header.id(), BTreeMap::new());
+        let process = spec.process.with_start(Start::Empty).build_for(header.stream());
+        let process = Arc::new(process.map_err(|error| damaged(error.to_string()))?);
+        let (id, entries) = (header.id(), BTreeMap::new());
         Ok(Self { name: name.to_owned(), header, id, header_line, process, entries, torn: false })
     }
 
@@ -143,8 +144,8 @@ impl Contents {
 
     /// The process; its start is empty, whatever that of the run is.
     #[must_use]
-    pub fn process(&self) -> &dyn Process {
-        &*self.process
+    pub fn process(&self) -> &ProcessForm {
+        &self.process
     }
 
     /// Whether its last line was not whole, and left out.

@@ -2,9 +2,11 @@
 
 use super::line::sha256;
 use crate::backend::StreamKind;
-use crate::process::Process;
+use crate::process::Form;
 use crate::process::start::Start;
-use crate::rng::STREAM_VERSION;
+use crate::profile::Thrower;
+use crate::rng::stream::Stream;
+use crate::rng::{Domain, Draws, STREAM_VERSION};
 use crate::run::Spec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,6 +19,8 @@ pub struct Header {
     version: String,
     stream_version: u32,
     stream: StreamKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    profile_stream_version: Option<u32>,
     #[serde(flatten)]
     spec: Spec,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,17 +46,14 @@ impl fmt::Display for Difference {
 }
 
 impl Header {
-    /// The header of a run of `spec`, which `process` was built from, with random numbers of the given kind.
+    /// The header of a run of `spec`, which `process` was built from; its form says which random numbers are drawn.
     #[must_use]
-    pub fn new(spec: &Spec, process: &dyn Process, stream: StreamKind) -> Self {
+    pub fn new(spec: &Spec, process: &Form) -> Self {
         // The file may change: what counts is what was read.
-        let start_sha256 = matches!(spec.process.start(), Start::File(_)).then(|| {
-            let mut loads = vec![0u32; process.bins() as usize];
-            process.start(spec.seed, 0, &mut loads);
-            sha256(loads.iter().map(|load| load.to_le_bytes()))
-        });
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { version, stream_version: STREAM_VERSION, stream, spec: spec.clone(), start_sha256 }
+        let start_sha256 = matches!(spec.process.start(), Start::File(_)).then(|| start_sha256(spec.seed, process));
+        let (version, stream) = (env!("CARGO_PKG_VERSION").to_owned(), process.stream());
+        let (stream_version, profile_stream_version) = (STREAM_VERSION, stream.profile_version());
+        Self { version, stream_version, stream, profile_stream_version, spec: spec.clone(), start_sha256 }
     }
 
     /// What is run.
@@ -61,10 +62,10 @@ impl Header {
         &self.spec
     }
 
-    /// Version of the drawn bits.
+    /// Whether this version of leakybins draws the same bits.
     #[must_use]
-    pub fn stream_version(&self) -> u32 {
-        self.stream_version
+    pub fn is_of_this_stream(&self) -> bool {
+        self.stream_version == STREAM_VERSION && self.profile_stream_version == self.stream.profile_version()
     }
 
     /// Which random numbers it draws.
@@ -94,6 +95,22 @@ impl Header {
             fields.insert("parameters.start".to_owned(), "\"file\"".to_owned());
         }
         fields
+    }
+}
+
+/// The digest of initial loads that no randomness is drawn for.
+fn start_sha256(seed: u64, process: &Form) -> String {
+    match process {
+        Form::Bins(process) => {
+            let mut loads = vec![0u32; process.bins() as usize];
+            process.start(seed, 0, &mut loads);
+            sha256(loads.iter().map(|load| load.to_le_bytes()))
+        }
+        Form::Profile(chain) => {
+            let mut stream = Stream::new(&Draws::new(seed, 0, 0), Domain::Start);
+            let profile = chain.start(&mut stream, &mut Thrower::default());
+            sha256(profile.levels().iter().flat_map(|level| (0..level.bins).map(|_| (level.load as u32).to_le_bytes())))
+        }
     }
 }
 
@@ -137,7 +154,7 @@ mod tests {
     }
 
     fn header(spec: &Spec) -> Header {
-        Header::new(spec, &*spec.process.build().expect("valid parameters"), StreamKind::Bins)
+        Header::new(spec, &spec.process.build_for(StreamKind::Bins).expect("valid parameters"))
     }
 
     #[test]
@@ -166,6 +183,7 @@ mod tests {
             (with(&|s| s.stopping = Some(stopping)), "stopping.max_time"),
             (Header { stream_version: 0, ..first.clone() }, "stream_version"),
             (Header { stream: StreamKind::Profile, ..first.clone() }, "stream"),
+            (Header { profile_stream_version: Some(1), ..first.clone() }, "profile_stream_version"),
         ] {
             assert_ne!(other.id(), first.id(), "{field}");
             let differences = first.differences(&other);

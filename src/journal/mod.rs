@@ -18,8 +18,9 @@
 //! | `version` | string | version of leakybins that began the journal |
 //! | `stream_version` | integer | version of the drawn bits: [`STREAM_VERSION`](crate::rng::STREAM_VERSION) |
 //! | `stream` | string | which random numbers are drawn: `"bins"`, or `"profile"` by the backend of that name |
+//! | `profile_stream_version` | integer, or absent | of a run on profiles: version of what is drawn there, [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION) |
 //! | `process` to `stopping` | | the specification, as in a [report](crate::report::json) |
-//! | `start_sha256` | string, or absent | with a start of `file:PATH` the SHA-256 of the loads in it, u32, little-endian |
+//! | `start_sha256` | string, or absent | with a start of `file:PATH` the SHA-256 of the loads in it, u32, little-endian; on profiles, which have no order, of the ascending loads |
 //! | `id` | string | the strong id, see below |
 //!
 //! Each other line is a finished block, in the order in which they were finished:
@@ -39,11 +40,11 @@
 //! |---|---|
 //! | `replicas` | number of replicas |
 //! | `initial_balls`, `final_balls` | strings: balls in the system before the first and after the last round |
-//! | `arrived`, `departed` | balls that arrived and were deleted |
+//! | `arrived`, `departed` | strings: balls that arrived and were deleted |
 //! | `max_load.steps` | by max load m: a list of the samples with that max load (number); the sum over the replicas of h(m)^2 - h(m + 1)^2, h(k) being how many of the samples of a replica reach k (string); and the replicas whose largest sample it is (number) |
 //! | `max_load.replicas` | `count`, `sum` and `sum_squares` (strings) of the replicas' sums of their samples |
 //! | `total_load`, `empty_bins` | `samples`: `count`, `sum` and `sum_squares` of all samples; `min`, `max`: the smallest and largest; `replicas` as above |
-//! | `load_per_bin` | by load: bins with that load, in the sampled rounds that add their loads |
+//! | `load_per_bin` | by load: bins with that load (string), in the sampled rounds that add their loads |
 //!
 //! # The id
 //! The SHA-256 of all that changes the samples or their law, and of nothing else: a line `NAME=VALUE` for each field of

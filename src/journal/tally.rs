@@ -15,12 +15,12 @@ pub(super) struct Form {
     replicas: u64,
     initial_balls: Wide,
     final_balls: Wide,
-    arrived: u64,
-    departed: u64,
+    arrived: Wide,
+    departed: Wide,
     max_load: LevelsForm,
     total_load: SeriesForm,
     empty_bins: SeriesForm,
-    load_per_bin: ByValue<u64>,
+    load_per_bin: ByValue<Wide>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,15 +138,15 @@ impl From<&Tally> for Form {
             replicas: tally.replicas,
             initial_balls: Wide(tally.initial_balls),
             final_balls: Wide(tally.final_balls),
-            arrived: tally.flow.arrived,
-            departed: tally.flow.departed,
+            arrived: Wide(tally.flow.arrived),
+            departed: Wide(tally.flow.departed),
             max_load: LevelsForm {
                 steps: ByValue(tally.max_load.steps().map(step).collect()),
                 replicas: tally.max_load.replicas.into(),
             },
             total_load: (&tally.total_load).into(),
             empty_bins: (&tally.empty_bins).into(),
-            load_per_bin: ByValue(tally.load_per_bin.iter().collect()),
+            load_per_bin: ByValue(tally.load_per_bin.iter().map(|(load, bins)| (load, Wide(bins))).collect()),
         }
     }
 }
@@ -158,12 +158,12 @@ impl From<Form> for Tally {
         };
         let LevelsForm { steps, replicas } = form.max_load;
         let mut load_per_bin = Histogram::default();
-        form.load_per_bin.0.into_iter().for_each(|(load, bins)| load_per_bin.add(load, bins));
+        form.load_per_bin.0.into_iter().for_each(|(load, bins)| load_per_bin.add(load, bins.0));
         Self {
             replicas: form.replicas,
             initial_balls: form.initial_balls.0,
             final_balls: form.final_balls.0,
-            flow: Flow { arrived: form.arrived, departed: form.departed },
+            flow: Flow { arrived: form.arrived.0, departed: form.departed.0 },
             max_load: Levels::from_steps(steps.0.into_iter().map(step), replicas.into()),
             total_load: form.total_load.into(),
             empty_bins: form.empty_bins.into(),
@@ -174,7 +174,7 @@ impl From<Form> for Tally {
 
 /// Whether `tally` can be that of the replicas in `block`: its numbers of replicas, samples, hits and bins are what
 /// `schedule` and the number of `bins` make them, and no ball is lost.
-pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedule, bins: u32) -> bool {
+pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedule, bins: u64) -> bool {
     let replicas = block.end - block.start;
     let samples = schedule.samples_per_replica();
     // Every sample of every replica reaches the lowest level.
@@ -190,6 +190,9 @@ pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedul
         Some(all.count) == replicas.checked_mul(samples) && means.count == replicas && means.sum == all.sum
     };
     let histograms = u128::from(replicas) * u128::from(schedule.load_samples_per_replica());
+    let bins_seen = (tally.load_per_bin.iter()).try_fold((0u128, 0u128), |(seen, sum), (load, bins)| {
+        Some((seen.checked_add(bins)?, sum.checked_add(bins.checked_mul(load.into())?)?))
+    });
     tally.replicas == replicas
         && tally.conserves_balls()
         && lowest.is_some_and(|all| all.hits == u128::from(replicas) * u128::from(samples))
@@ -197,5 +200,5 @@ pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedul
         && sums.is_some_and(|(sum, _)| sum == tally.max_load.replicas.sum)
         && is_series(&tally.total_load)
         && is_series(&tally.empty_bins)
-        && histograms.checked_mul(bins.into()) == Some(tally.load_per_bin.total())
+        && bins_seen.is_some_and(|(seen, _)| histograms.checked_mul(bins.into()) == Some(seen))
 }

@@ -3,8 +3,7 @@
 use super::header::{differences, flat};
 use super::tally::Form;
 use super::{Contents, Difference, Header, JournalError};
-use crate::backend::{Backend, Control, Job};
-use crate::rng::STREAM_VERSION;
+use crate::backend::{Backend, Control};
 use crate::run::{Machine, RunError};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -43,12 +42,12 @@ pub fn verify(
     (fraction, seed): (f64, u64),
     control: &Control,
 ) -> Result<Verified, RunError> {
-    if contents.header().stream_version() != STREAM_VERSION {
+    if !contents.header().is_of_this_stream() {
         return Err(JournalError::OtherStream(contents.name().to_owned()).into());
     }
     let spec = contents.spec();
-    let process = spec.process.build()?;
-    contents.require(&Header::new(spec, &*process, backend.stream()))?;
+    let process = spec.process.build_for(backend.stream())?;
+    contents.require(&Header::new(spec, &process))?;
     let entries: Vec<_> = contents.entries().collect();
     if entries.is_empty() {
         return Err(JournalError::Empty(contents.name().to_owned()).into());
@@ -56,10 +55,10 @@ pub fn verify(
     let wanted = (fraction * entries.len() as f64).ceil().clamp(1.0, entries.len() as f64) as usize;
     let mut chosen = sample(&mut StdRng::seed_from_u64(seed), entries.len(), wanted).into_vec();
     chosen.sort_unstable();
-    let job = Job { process: &*process, seed: spec.seed, schedule: spec.schedule, keep_loads: false };
+    let work = spec.work(&process, false);
     let mut verified = Verified { blocks: wanted, mismatches: Vec::new() };
     for entry in chosen.into_iter().map(|i| entries[i]) {
-        let again = backend.run(&job, entry.block.clone(), control)?.tally;
+        let again = backend.run(&work, entry.block.clone(), control)?.tally;
         if again != entry.tally {
             let fields =
                 |tally| flat(&serde_json::to_value(Form::from(tally)).expect("a tally is made of plain values"));

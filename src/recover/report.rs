@@ -112,15 +112,17 @@ impl Summary {
     /// Of `values` and `censored` more that are larger than all of them.
     fn new(values: &Histogram, censored: u64, confidence: Confidence) -> Self {
         let mut sums = PowerSums::default();
-        values.iter().for_each(|(value, count)| sums.add_times(value.into(), count));
+        for (value, count) in values.iter() {
+            sums.add_times(value.into(), count.try_into().expect("replicas are fewer than 2^64"));
+        }
         let complete = censored == 0;
         let interval = Interval::student(sums, confidence).ok().filter(|_| complete);
         let total = sums.count + censored;
         let quantile = |percent: u32| {
             let rank = (u128::from(percent) * u128::from(total)).div_ceil(100);
             let mut below = 0;
-            let reaches = |&(_, count): &(u64, u64)| {
-                below += u128::from(count);
+            let reaches = |&(_, count): &(u64, u128)| {
+                below += count;
                 below >= rank
             };
             Some((f64::from(percent) / 100.0, values.iter().find(reaches)?.0))

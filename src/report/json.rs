@@ -9,6 +9,7 @@
 //! | `version` | string | version of leakybins |
 //! | `stream_version` | integer | version of the drawn bits: [`STREAM_VERSION`] |
 //! | `stream` | string | which random numbers are drawn: `"bins"`, or `"profile"` by the backend of that name |
+//! | `profile_stream_version` | integer, or absent | of a run on profiles: version of what is drawn there, [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION) |
 //! | `process` | string | the process, as in `leakybins run PROCESS` |
 //! | `parameters` | object | its parameters: for `leaky` `n`, `lambda`, `d`, `arrivals`, `start` |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
@@ -63,11 +64,13 @@
 //! `bounds` and `levels` as in [`theory`](crate::theory::report); null where there is no stationary law.
 //!
 //! # Numbers
-//! Integers are written as integers, exact up to 2^64 - 1: read them as such. Floating-point numbers are the shortest
-//! decimals that read back as the same `f64`.
+//! Integers are written as integers and exact: read them as such. They are below 2^64, but `balls` and the counts of
+//! `load_per_bin`, which are below 2^128 and pass 2^64 in large runs on profiles: a reader of 64-bit integers refuses or
+//! rounds those. Floating-point numbers are the shortest decimals that read back as the same `f64`.
 //!
 //! # Reproducibility
-//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `stopping`;
+//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `stopping`,
+//! and from whether the run was one on profiles, which gives another sample than all other backends;
 //! with a `start` of `file:PATH`, and from what that file held. A run that `"max-time"` ended is that of `replicas_done`
 //! replicas without a time limit.
 //!
@@ -100,6 +103,8 @@ struct Document<'a> {
     version: &'static str,
     stream_version: u32,
     stream: StreamKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile_stream_version: Option<u32>,
     #[serde(flatten)]
     process: &'a ProcessSpec,
     seed: u64,
@@ -116,7 +121,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     adapter: Option<Option<&'a str>>,
     samples: u64,
-    balls: u64,
+    balls: u128,
     #[serde(skip_serializing_if = "Option::is_none")]
     elapsed_s: Option<f64>,
     confidence: f64,
@@ -238,6 +243,7 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
         version: env!("CARGO_PKG_VERSION"),
         stream_version: STREAM_VERSION,
         stream: outcome.stream,
+        profile_stream_version: outcome.stream.profile_version(),
         process: &spec.process,
         seed: spec.seed,
         replicas: spec.replicas,

@@ -78,7 +78,7 @@ pub trait Render {
 pub struct Report<'a> {
     spec: &'a Spec,
     /// Number of bins, n.
-    bins: u32,
+    bins: u64,
     outcome: &'a Outcome,
     estimates: Estimates,
     theory: Option<Prediction>,
@@ -87,7 +87,7 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     /// The report of `outcome`, which `spec` gave on `bins` bins; its intervals as wanted.
     #[must_use]
-    pub fn new(spec: &'a Spec, bins: u32, outcome: &'a Outcome, confidence: Confidence, band: Band) -> Self {
+    pub fn new(spec: &'a Spec, bins: u64, outcome: &'a Outcome, confidence: Confidence, band: Band) -> Self {
         let estimates = Estimates::new(&outcome.tally, &spec.schedule, confidence, band);
         let theory = theory::stationary(&spec.process, spec.schedule.measure);
         Self { spec, bins, outcome, estimates, theory }

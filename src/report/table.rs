@@ -2,7 +2,6 @@
 
 use super::estimates::{Estimates, Mean};
 use super::{Report, WIDTH, human, wrapped};
-use crate::backend::StreamKind;
 use crate::process::{Measure, ProcessSpec};
 use crate::rng::STREAM_VERSION;
 use crate::run::{Machine, Reason, Stopping};
@@ -65,13 +64,13 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         let adapter = adapter.as_deref().unwrap_or("none");
         writeln!(out, "{:<12}{}", "adapter", wrapped(adapter.split(' '), " ", 12))?;
     }
-    let stream = match outcome.stream {
-        StreamKind::Bins => format!("stream {STREAM_VERSION}"),
-        StreamKind::Profile => format!("stream {STREAM_VERSION} on profiles"),
+    let stream = match outcome.stream.profile_version() {
+        Some(version) => format!("profile stream {version}"),
+        None => format!("stream {STREAM_VERSION}"),
     };
     field(out, "version", &[format!("leakybins {}", env!("CARGO_PKG_VERSION")), stream])?;
 
-    let n = f64::from(bins);
+    let n = bins as f64;
     let percent = percent(estimates.confidence.level());
     writeln!(
         out,
@@ -210,7 +209,7 @@ fn max_load(out: &mut String, estimates: &Estimates, theory: Option<&Prediction>
         .filter(|level| level.samples > 0 || level.estimate.is_some())
         .map(|level| Level {
             value: level.k,
-            count: level.samples,
+            count: level.samples.into(),
             at_least: level.reached.hits,
             estimate: level.estimate,
         })
@@ -225,7 +224,7 @@ fn max_load(out: &mut String, estimates: &Estimates, theory: Option<&Prediction>
 /// A level of a histogram with the count of all values that reach it.
 struct Level {
     value: u64,
-    count: u64,
+    count: u128,
     at_least: u128,
     estimate: Option<Estimate>,
 }
@@ -306,11 +305,11 @@ fn rows(levels: &[Level]) -> Vec<Row> {
         match rows.last_mut() {
             Some(row) if last == Some(number) => {
                 row.high = level.value;
-                row.count += u128::from(level.count);
+                row.count += level.count;
             }
             _ => {
                 let Level { value, count, at_least, estimate } = *level;
-                rows.push(Row { low: value, high: value, count: count.into(), at_least, estimate });
+                rows.push(Row { low: value, high: value, count, at_least, estimate });
             }
         }
         last = Some(number);
@@ -385,7 +384,7 @@ pub(crate) fn grouped(value: impl Display) -> String {
     text
 }
 
-fn human_count(value: u64) -> String {
+fn human_count(value: u128) -> String {
     if value < 1_000_000 { grouped(value) } else { format!("{} ({})", grouped(value), human(value as f64)) }
 }
 
@@ -394,7 +393,7 @@ mod tests {
     use super::*;
     use crate::stats::Histogram;
 
-    fn histogram(counts: impl IntoIterator<Item = (u64, u64)>) -> Vec<Level> {
+    fn histogram(counts: impl IntoIterator<Item = (u64, u128)>) -> Vec<Level> {
         let mut histogram = Histogram::default();
         counts.into_iter().for_each(|(value, count)| histogram.add(value, count));
         histogram.levels().map(|(value, count, at_least)| Level { value, count, at_least, estimate: None }).collect()
@@ -410,7 +409,7 @@ mod tests {
     #[test]
     fn many_levels_are_grouped_and_nothing_is_lost() {
         for levels in [
-            histogram((0..5000).map(|v| (v, 1 + v % 7))),
+            histogram((0..5000).map(|v| (v, 1 + u128::from(v % 7)))),
             // The bulk in a few levels, and a thousand outliers far away.
             histogram((0..8).map(|v| (v, 1_000_000)).chain((999_000..1_000_000).map(|v| (v, 1)))),
             histogram((0..1000).map(|v| (v << 53, 1))),

@@ -2,9 +2,9 @@
 
 use super::stopping::{self, Reason};
 use super::{Shard, Spec, SpecError};
-use crate::backend::{Backend, BackendError, BlockResult, Control, Host, Job, StreamKind};
+use crate::backend::{Backend, BackendError, BlockResult, Control, Host, StreamKind, Work};
 use crate::journal::{Contents, Entry, Header, Journal, JournalError};
-use crate::process::{ParameterError, Process};
+use crate::process::{Form, ParameterError};
 use crate::stats::Tally;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -86,11 +86,16 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     spec.validate()?;
     let begun = Instant::now();
-    let process = spec.process.build()?;
-    let job = Job { process: &*process, seed: spec.seed, schedule: spec.schedule, keep_loads: dump.is_some() };
-    let mut device = Device { backend, control, notify, losses: 0 };
-    let (tally, reason) = walk(spec, &*process, |_, block| {
-        let result = device.compute(&job, &block)?;
+    let stream = backend.stream();
+    if dump.is_some() && stream == StreamKind::Profile {
+        let why = "a profile has no loads of single bins to dump; use --backend cpu or gpu for them";
+        return Err(BackendError::Unsupported(why.to_owned()).into());
+    }
+    let process = spec.process.build_for(stream)?;
+    let work = spec.work(&process, dump.is_some());
+    let mut device = Device { spec, backend, control, notify, losses: 0 };
+    let (tally, reason) = walk(spec, &process, |_, block| {
+        let result = device.compute(&work, &block)?;
         if let Some(dump) = dump.as_deref_mut() {
             let little_endian: Vec<u32> = result.loads.iter().map(|l| l.to_le()).collect();
             dump.write_all(bytemuck::cast_slice(&little_endian))?;
@@ -100,7 +105,7 @@ pub fn run(
     if let Some(dump) = dump {
         dump.flush()?;
     }
-    let (elapsed, stream, machine) = (begun.elapsed(), device.backend.stream(), Some(device.machine()));
+    let (elapsed, machine) = (begun.elapsed(), Some(device.machine()));
     Ok(Outcome { tally, reason, elapsed, stream, machine })
 }
 
@@ -119,15 +124,15 @@ pub fn run_journaled(
     notify: &mut dyn FnMut(Event),
 ) -> Result<Outcome, RunError> {
     spec.validate()?;
-    let process = spec.process.build()?;
-    journal.require(&Header::new(spec, &*process, backend.stream()))?;
-    let job = Job { process: &*process, seed: spec.seed, schedule: spec.schedule, keep_loads: false };
-    let mut device = Device { backend, control, notify, losses: 0 };
+    let process = spec.process.build_for(backend.stream())?;
+    journal.require(&Header::new(spec, &process))?;
+    let work = spec.work(&process, false);
+    let mut device = Device { spec, backend, control, notify, losses: 0 };
     let mut elapsed = Duration::ZERO;
-    let (tally, reason) = walk(spec, &*process, |number, block| {
+    let (tally, reason) = walk(spec, &process, |number, block| {
         if journal.contents().entry(&block).is_none() && shard.owns(number) {
             let begun = Instant::now();
-            let tally = device.compute(&job, &block)?.tally;
+            let tally = device.compute(&work, &block)?.tally;
             journal.append(Entry {
                 block: block.clone(),
                 tally,
@@ -160,7 +165,7 @@ pub fn replay(contents: &Contents) -> Result<Outcome, RunError> {
 /// time spent so far, or nothing where the block is left out. `obtain` is given the number of the block, too.
 fn walk(
     spec: &Spec,
-    process: &dyn Process,
+    process: &Form,
     mut obtain: impl FnMut(u64, Range<u64>) -> Result<Option<(Tally, Duration)>, RunError>,
 ) -> Result<(Tally, Reason), RunError> {
     let mut tally = Tally::default();
@@ -184,6 +189,7 @@ fn walk(
 
 /// A backend that may be lost.
 struct Device<'a> {
+    spec: &'a Spec,
     backend: &'a mut Box<dyn Backend>,
     control: &'a Control,
     notify: &'a mut dyn FnMut(Event),
@@ -192,11 +198,11 @@ struct Device<'a> {
 
 impl Device<'_> {
     /// Runs a block, again where the device is lost.
-    fn compute(&mut self, job: &Job<'_>, block: &Range<u64>) -> Result<BlockResult, BackendError> {
+    fn compute(&mut self, work: &Work<'_>, block: &Range<u64>) -> Result<BlockResult, BackendError> {
         let before = self.control.rounds();
         let started = begin(block);
         loop {
-            match self.backend.run(job, block.clone(), self.control) {
+            match self.backend.run(work, block.clone(), self.control) {
                 Err(BackendError::Lost(reason)) => {
                     self.control.retract(self.control.rounds() - before);
                     self.losses += 1;
@@ -211,7 +217,7 @@ impl Device<'_> {
                         (self.notify)(Event::DeviceRenewed(reason));
                     }
                 }
-                other => break other.inspect(|_| finish(block, job, started)),
+                other => break other.inspect(|_| finish(block, self.spec, started)),
             }
         }
     }
@@ -228,9 +234,9 @@ fn begin(block: &Range<u64>) -> Instant {
 }
 
 /// Logs that a block that began at `started` is finished.
-fn finish(block: &Range<u64>, job: &Job<'_>, started: Instant) {
+fn finish(block: &Range<u64>, spec: &Spec, started: Instant) {
     let seconds = started.elapsed().as_secs_f64();
-    let balls = (block.end - block.start) as f64 * job.schedule.rounds as f64 * job.process.expected_balls();
+    let balls = (block.end - block.start) as f64 * spec.schedule.rounds as f64 * spec.process.expected_balls();
     tracing::debug!(
         first = block.start,
         end = block.end,
@@ -277,8 +283,8 @@ mod tests {
             "frail"
         }
 
-        fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-            let result = Host::reference().run(job, block, control);
+        fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+            let result = Host::reference().run(work, block, control);
             if self.losses == 0 {
                 return result;
             }

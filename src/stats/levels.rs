@@ -62,13 +62,13 @@ impl Levels {
         let values: Vec<_> = samples.iter().collect();
         let (mut sum, mut above) = (0u128, 0u128);
         for (i, &(value, count)) in values.iter().enumerate().rev() {
-            let reached = above + u128::from(count);
+            let reached = above + count;
             self.steps.entry(value).or_default().merge(&LevelTally {
-                hits: u128::from(count),
+                hits: count,
                 hits_squared: reached * reached - above * above,
                 replicas_hit: u64::from(i + 1 == values.len()),
             });
-            sum += u128::from(value) * u128::from(count);
+            sum += u128::from(value) * count;
             above = reached;
         }
         self.replicas.add(sum);

@@ -6,9 +6,9 @@ use super::{Histogram, Levels, Moments, PowerSums};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// Balls that arrived.
-    pub arrived: u64,
+    pub arrived: u128,
     /// Balls that were deleted.
-    pub departed: u64,
+    pub departed: u128,
 }
 
 impl Flow {
@@ -18,7 +18,7 @@ impl Flow {
         self.departed += other.departed;
     }
 
-    /// The balls of both; `None` where a number passes 2^64.
+    /// The balls of both; `None` where a number passes 2^128.
     #[must_use]
     pub fn checked_add(self, other: Flow) -> Option<Self> {
         let arrived = self.arrived.checked_add(other.arrived)?;
@@ -163,7 +163,7 @@ impl Tally {
     /// Whether every ball is accounted for: initial + arrived = final + departed.
     #[must_use]
     pub fn conserves_balls(&self) -> bool {
-        let before = self.initial_balls.checked_add(self.flow.arrived.into());
-        before.is_some() && before == self.final_balls.checked_add(self.flow.departed.into())
+        let before = self.initial_balls.checked_add(self.flow.arrived);
+        before.is_some() && before == self.final_balls.checked_add(self.flow.departed)
     }
 }

@@ -21,8 +21,8 @@ pub mod report;
 pub use laws::{Exponent, Fit, Shape};
 pub use report::Sweep;
 
-use crate::backend::{Backend, Control};
-use crate::process::{Measure, ParameterError, ProcessSpec};
+use crate::backend::{Backend, Choice, Control};
+use crate::process::{Form, Measure, ParameterError, ProcessSpec};
 use crate::report::{ENOUGH_TIMES, Estimates};
 use crate::run::{self, Event, Outcome, RunError, Schedule, Spec};
 use crate::stats::estimate::Band;
@@ -47,9 +47,12 @@ pub struct Plan {
     /// Most replicas of a point.
     pub replicas: u64,
     /// Most expected balls of a point, over all replicas and rounds; two replicas of one round are run whatever they cost.
+    /// A round on profiles counts as [`ROUND_WORK`](crate::profile::ROUND_WORK) balls.
     pub balls: f64,
     /// When in a round the loads are observed.
     pub measure: Measure,
+    /// Where the points are run: each where the choice [resolves](Choice::resolve) to.
+    pub backend: Choice,
 }
 
 impl Plan {
@@ -68,8 +71,12 @@ impl Plan {
             let reason = "a sweep is about stationary states, and there is no stationary law";
             return Err(ParameterError::OutOfRange { name, value, reason, remedy: "use lambda < 1" });
         }
-        // Rounds without balls cost something too.
-        let cost = process.build()?.expected_balls().max(1.0);
+        let stream = self.backend.resolve(&process, false).stream();
+        let cost = match process.build_for(stream)? {
+            // Rounds without balls cost something too.
+            Form::Bins(process) => process.expected_balls().max(1.0),
+            profile @ Form::Profile(_) => profile.round_work(),
+        };
         let (burn_in, sampled) = (time.ceil(), (SAMPLED_TIMES * time).max(LEAST_ROUNDS).ceil());
         let (most, fewest) = (self.replicas as f64, FEWEST_REPLICAS.min(self.replicas) as f64);
         // Replicas times rounds.
@@ -94,12 +101,9 @@ impl Plan {
 }
 
 /// Balls that a point is expected to throw.
-///
-/// # Errors
-/// A parameter outside its range.
-pub fn expected_balls(point: &Spec) -> Result<f64, ParameterError> {
-    let rounds = point.replicas as f64 * point.schedule.rounds as f64;
-    Ok(point.process.build()?.expected_balls() * rounds)
+#[must_use]
+pub fn expected_balls(point: &Spec) -> f64 {
+    point.process.expected_balls() * point.replicas as f64 * point.schedule.rounds as f64
 }
 
 /// A point that has been run.
@@ -149,7 +153,9 @@ mod tests {
 
     fn point(lambda: f64, d: u64, balls: f64) -> Spec {
         let process = ProcessSpec::Leaky(Parameters { n: 1000, lambda, d, ..Parameters::default() });
-        Plan { seed: 1, replicas: 256, balls, measure: Measure::Post }.point(process, 1).expect("valid")
+        Plan { seed: 1, replicas: 256, balls, measure: Measure::Post, backend: Choice::Auto }
+            .point(process, 1)
+            .expect("valid")
     }
 
     #[test]
@@ -161,7 +167,7 @@ mod tests {
             spec.validate().expect("a run");
             let wanted = SAMPLED_TIMES * theory::autocorrelation_rounds(&spec.process);
             let sampled = (spec.schedule.rounds - spec.schedule.burn_in) as f64;
-            let expected = expected_balls(&spec).expect("valid");
+            let expected = expected_balls(&spec);
             assert!(expected <= balls || spec.schedule.rounds == 1, "{spec:?}");
             assert!(
                 sampled >= ENOUGH_TIMES / SAMPLED_TIMES * wanted || spec.replicas == 256 || balls == 1.0,

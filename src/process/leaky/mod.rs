@@ -16,10 +16,9 @@ mod profile;
 pub use profile::LeakyProfile;
 
 use super::start::{Initial, Start};
-use super::{Kernel, Observation, ParameterError, Process, Runner};
+use super::{Kernel, MAX_BINS, Observation, ParameterError, Process, Runner};
 use crate::grid;
 use crate::number;
-use crate::profile::ProfileChain;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
 use crate::rng::lanes::Lanes;
 use crate::rng::thresholds::Thresholds;
@@ -122,6 +121,17 @@ impl Parameters {
         self.start.resolve(bins, || theory::leaky::one_bin(self))
     }
 
+    /// Whether profiles are the cheaper form, on any machine: see the README for the costs.
+    ///
+    /// From 2^22 bins on a round on a profile takes less time than one bin by bin, on a GPU, too. Exceptions are one
+    /// choice with so small a drift that loads spread over thousands of levels, and loads from a file, which may be as
+    /// many as bins. Beyond 2^31 bins there is no other form.
+    pub(super) fn prefers_profile(&self) -> bool {
+        let few_levels = self.d >= 2 || (1.0 - self.lambda) * self.n as f64 >= LEAST_DRIFT;
+        let many_bins = self.n >= MANY_BINS && few_levels && !matches!(self.start, Start::File(_));
+        many_bins || self.n > MAX_BINS
+    }
+
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.lambda == 1.0 {
@@ -135,6 +145,14 @@ impl Parameters {
     }
 }
 
+/// Bins from which profiles are preferred.
+const MANY_BINS: u64 = 1 << 22;
+/// Least drift of all bins together, (1 - lambda) n, for which profiles are preferred with one choice.
+const LEAST_DRIFT: f64 = (1 << 14) as f64;
+
+/// What to do where there are too many bins to simulate one by one.
+const FEWER_BINS: &str = "use n <= 2^31, or `leakybins run` with --backend profile";
+
 /// Most Philox words that the balls of a round may occupy, so that word numbers stay in 32 bits with room.
 const MAX_WORDS: u64 = 1 << 31;
 
@@ -146,7 +164,6 @@ pub struct Leaky {
     pub(crate) packing: Packing,
     initial: Initial,
     expected_balls: f64,
-    profile: LeakyProfile,
 }
 
 impl Leaky {
@@ -159,9 +176,9 @@ impl Leaky {
         let refuse =
             |name, value: String, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy });
         let bins = match u32::try_from(n) {
-            Ok(bins) if bins > 0 && n <= MAX_WORDS => bins,
+            Ok(bins) if bins > 0 && n <= MAX_BINS => bins,
             Ok(0) => return refuse("n", n.to_string(), "there must be a bin", "use n >= 1"),
-            _ => return refuse("n", n.to_string(), "bins are simulated one by one", "use n <= 2^31"),
+            _ => return refuse("n", n.to_string(), "bins are simulated one by one", FEWER_BINS),
         };
         parameters.check_lambda_and_d()?;
         let packing = Packing::new(bins, d as u32);
@@ -172,11 +189,15 @@ impl Leaky {
         };
         if packing.words(u64::from(arrivals.last())) > MAX_WORDS {
             let reason = "the balls of a round need more than 2^31 random words";
-            return refuse("n", n.to_string(), reason, "use fewer bins or a smaller d");
+            return refuse(
+                "n",
+                n.to_string(),
+                reason,
+                "use a smaller d, fewer bins, or `leakybins run` with --backend profile",
+            );
         }
         let initial = parameters.initial(n)?;
-        let profile = LeakyProfile::with(parameters, initial.clone());
-        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins), profile })
+        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins) })
     }
 }
 
@@ -201,17 +222,17 @@ impl Process for Leaky {
             });
             joined[best.expect("a ball samples at least one bin") as usize] += 1;
         }
-        let mut departed = 0;
+        let mut departed = 0u128;
         for (load, &joined) in loads.iter_mut().zip(&joined) {
             let pre = *load + joined;
             let post = pre.saturating_sub(1);
-            departed += u64::from(pre - post);
+            departed += u128::from(pre - post);
             *load = post;
             if let Some(seen) = &mut observation {
                 seen.bin(pre, post);
             }
         }
-        Flow { arrived: u64::from(balls), departed }
+        Flow { arrived: balls.into(), departed }
     }
 
     fn expected_balls(&self) -> f64 {
@@ -229,9 +250,5 @@ impl Process for Leaky {
             packing: self.packing,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
-    }
-
-    fn profile(&self) -> Option<&dyn ProfileChain> {
-        Some(&self.profile)
     }
 }
