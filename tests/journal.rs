@@ -2,12 +2,12 @@
 
 #![allow(clippy::print_stdout, reason = "counts of kills and times belong to a test's output")]
 
-use leakybins::backend::{Backend, Control, Host, StreamKind};
+use leakybins::backend::{Control, Host, Machine, Pool, StreamKind};
 use leakybins::journal::{Contents, Entry, Header, Journal, JournalError, Medium, Merged, merge, verify};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::report::{Format, Render, Report};
-use leakybins::run::{Machine, Outcome, Reason, RunError, Schedule, Shard, Spec, Stopping, replay, run, run_journaled};
+use leakybins::run::{Outcome, Reason, RunError, Schedule, Shard, Spec, Stopping, replay, run, run_journaled};
 use leakybins::stats::estimate::Band;
 use leakybins::stats::interval::Confidence;
 use leakybins::stats::{Record, Tally};
@@ -109,8 +109,7 @@ impl Medium for Memory {
 fn journaled(spec: &Spec, medium: &Memory, shard: Shard) -> Result<Outcome, RunError> {
     let mut journal = Journal::on("memory", Box::new(medium.clone()))?;
     journal.begin(header(spec))?;
-    let mut backend: Box<dyn Backend> = Box::new(Host::cpu());
-    run_journaled(spec, &mut backend, &Control::default(), (&mut journal, shard), &mut |_| ())
+    run_journaled(spec, &mut Pool::from(Host::cpu()), &Control::default(), (&mut journal, shard), &mut |_| ())
 }
 
 /// The journal of the whole of `spec`.
@@ -136,7 +135,7 @@ fn json(spec: &Spec, outcome: &Outcome) -> String {
 }
 
 fn plain(spec: &Spec) -> Outcome {
-    run(spec, &mut (Box::new(Host::cpu()) as Box<dyn Backend>), &Control::default(), None, &mut |_| ()).expect("valid")
+    run(spec, &mut Pool::from(Host::cpu()), &Control::default(), None, &mut |_| ()).expect("valid")
 }
 
 #[test]

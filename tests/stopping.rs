@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "coverages and bounds belong to a test's output")]
 
-use leakybins::backend::{Backend, Control, Host};
+use leakybins::backend::{Control, Host, Pool};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::{Outcome, Reason, Schedule, Spec, Stopping, run, stopping};
@@ -24,7 +24,7 @@ fn rules() -> Stopping {
 }
 
 fn outcome(spec: &Spec, host: Host) -> Outcome {
-    run(spec, &mut (Box::new(host) as Box<dyn Backend>), &Control::default(), None, &mut |_| ()).expect("a valid run")
+    run(spec, &mut Pool::from(host), &Control::default(), None, &mut |_| ()).expect("a valid run")
 }
 
 fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {

@@ -3,6 +3,7 @@
 use super::{Backend, BackendError, BlockResult, Control, Job, Work, check_conservation, memory};
 use crate::process::{Reference, Runner};
 use crate::stats::{Record, Tally};
+use rayon::ThreadPool;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -13,19 +14,33 @@ const WORK_PER_STEP: f64 = 4e6;
 #[derive(Debug)]
 pub struct Host {
     fast: bool,
+    /// Threads of its own, where those of the process are not meant.
+    threads: Option<ThreadPool>,
 }
 
 impl Host {
     /// The definition itself: [`crate::process::Process::round`] for every round.
     #[must_use]
     pub fn reference() -> Self {
-        Self { fast: false }
+        Self { fast: false, threads: None }
     }
 
     /// The fast path of each process.
     #[must_use]
     pub fn cpu() -> Self {
-        Self { fast: true }
+        Self { fast: true, threads: None }
+    }
+
+    /// The fast path on `threads` threads of its own. A GPU beside it has short work for those of the process, which would
+    /// wait there behind a whole block.
+    ///
+    /// # Errors
+    /// [`BackendError::Unsupported`] where the system does not give so many.
+    pub fn cpu_apart(threads: usize) -> Result<Self, BackendError> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let refused =
+            |e| BackendError::Unsupported(format!("{threads} threads cannot start ({e}); use fewer --threads"));
+        Ok(Self { fast: true, threads: Some(pool.map_err(refused)?) })
     }
 }
 
@@ -104,6 +119,15 @@ impl Backend for Host {
 
     fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
         let Work::Bins(job) = work else { return Err(self.stream().refuse()) };
+        match &self.threads {
+            Some(threads) => threads.install(|| self.block(job, block, control)),
+            None => self.block(job, block, control),
+        }
+    }
+}
+
+impl Host {
+    fn block(&self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
         let bins = job.process.bins() as usize;
         require_memory(job, block.end - block.start)?;
         let fresh = || Worker::new(job, self.fast);

@@ -1,14 +1,18 @@
 //! Where blocks of replicas are computed. Every backend gives the same bits, but the one on profiles, which gives
 //! another sample of the same law ([`StreamKind`]).
 
+mod control;
 pub mod gpu;
 mod host;
 pub(crate) mod memory;
+mod pool;
 mod profile;
 mod select;
 
+pub use control::Control;
 pub use host::Host;
 pub(crate) use host::advance;
+pub use pool::{Machine, Pool};
 pub use profile::{ProfileJob, Profiles};
 pub use select::{Choice, Options, open};
 
@@ -20,43 +24,6 @@ use crate::run::Schedule;
 use crate::stats::Tally;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Shared with a running backend: how far it is, and whether it should stop.
-#[derive(Debug, Default)]
-pub struct Control {
-    cancelled: AtomicBool,
-    rounds: AtomicU64,
-}
-
-impl Control {
-    /// Asks the backend to stop at the next opportunity.
-    pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether [`Control::cancel`] was called.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-
-    /// Reports rounds done, counted over all replicas.
-    pub fn advance(&self, rounds: u64) {
-        self.rounds.fetch_add(rounds, Ordering::Relaxed);
-    }
-
-    /// Takes back rounds reported by a block that has to be redone.
-    pub fn retract(&self, rounds: u64) {
-        self.rounds.fetch_sub(rounds, Ordering::Relaxed);
-    }
-
-    /// Rounds done so far, counted over all replicas.
-    #[must_use]
-    pub fn rounds(&self) -> u64 {
-        self.rounds.load(Ordering::Relaxed)
-    }
-}
 
 /// A run bin by bin.
 #[derive(Clone, Copy, Debug)]

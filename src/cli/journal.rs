@@ -4,7 +4,7 @@ use super::device::warn;
 use super::exit::{Exit, Refused, Resumable};
 use super::output::{Destination, Output, file};
 use super::progress::{Progress, Show};
-use crate::backend::{Backend, BackendError, Control};
+use crate::backend::{BackendError, Control, Pool};
 use crate::journal::{Contents, Header, Journal, JournalError};
 use crate::run::{self, Outcome, Reason, RunError, Shard, Spec};
 use std::collections::BTreeMap;
@@ -143,24 +143,24 @@ impl Journaled {
         progress
     }
 
-    /// Runs the blocks that are missing, on the backend that `open` gives where there are any.
+    /// Runs the blocks that are missing, on the backends that `open` gives where there are any.
     pub(super) fn run(
         &mut self,
         control: &Control,
-        open: impl FnOnce() -> anyhow::Result<Box<dyn Backend>>,
+        open: impl FnOnce() -> anyhow::Result<Pool>,
     ) -> anyhow::Result<Outcome> {
         let there = run::replay(self.journal.contents())?;
         let left = self.progress().left;
         if left == 0 || there.reason != Reason::Incomplete {
             return Ok(there);
         }
-        let mut backend = open()?;
+        let mut pool = open()?;
         let contents = self.journal.contents();
         let (spec, balls) = (contents.spec().clone(), contents.spec().process.expected_balls());
         let progress = Progress::new(left.saturating_mul(spec.schedule.rounds), balls, self.show);
         let outcome = progress.watch(control, || {
             let part = (&mut self.journal, self.shard);
-            run::run_journaled(&spec, &mut backend, control, part, &mut |event| warn(&event))
+            run::run_journaled(&spec, &mut pool, control, part, &mut |event| warn(&event))
         });
         outcome.map_err(|error| match error {
             RunError::Backend(BackendError::Cancelled) => {

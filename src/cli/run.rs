@@ -241,13 +241,13 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
 
-    let mut backend = device.open(choice, output.quiet)?;
+    let mut pool = device.open(choice, output.quiet)?;
     sampling.settle(&mut spec, &control)?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
     let progress = Progress::new(all_rounds, spec.process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || {
-        let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
-        run::run(&spec, &mut backend, &control, dump, &mut |event| warn(&event))
+        let dump = loads_file.as_mut().map(|file| file as &mut (dyn Write + Send));
+        run::run(&spec, &mut pool, &control, dump, &mut |event| warn(&event))
     });
     let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
     if let Some(file) = loads_file {

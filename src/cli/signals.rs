@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A control that the first signal cancels; the second ends the process with `exit`. Where that is
 /// [`Exit::Resumable`], so does time.
-pub(super) fn interruptible(exit: Exit) -> anyhow::Result<Arc<Control>> {
+pub(super) fn interruptible(exit: Exit) -> anyhow::Result<Arc<Control<'static>>> {
     let control = Arc::new(Control::default());
     let handle = Arc::clone(&control);
     let install = || {
