@@ -27,9 +27,9 @@ fn main() {
 
 /// Two blocks.
 fn spec() -> Spec {
-    let case = Case::new(16, 2, 8, 1);
+    let case = Case::new(16, 2, 6, 1);
     let process = ProcessSpec::Leaky(case.parameters);
-    Spec { process, seed: 5, replicas: 20_000, schedule: case.schedule, stopping: None }
+    Spec { process, seed: 5, replicas: 17_000, schedule: case.schedule, stopping: None }
 }
 
 /// The GPU counts its blocks; the CPU begins when there is one.
@@ -113,7 +113,7 @@ fn all_opens_what_there_is() -> Result<(), Failed> {
 fn output(arguments: &str, folder: &Path) -> String {
     let arguments = arguments.replace('@', &format!("{}/", folder.display()));
     let output = Command::new(env!("CARGO_BIN_EXE_leakybins"))
-        .args("run leaky --n 16 --rounds 20 --seed 3 --format json".split_whitespace())
+        .args("run leaky --n 16 --rounds 6 --seed 3 --format json".split_whitespace())
         .args(arguments.split_whitespace())
         .output()
         .expect("the program starts");
@@ -127,7 +127,7 @@ fn output(arguments: &str, folder: &Path) -> String {
 
 fn the_command_gives_the_same_bytes_on_all() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    for (number, run) in ["--replicas 4e4", "--replicas 4e4 --rel-err 0.1 --at 7"].into_iter().enumerate() {
+    for (number, run) in ["--replicas 17e3", "--replicas 600 --rel-err 0.1 --at 4"].into_iter().enumerate() {
         let alone = output(&format!("{run} --backend cpu"), folder.path());
         for (i, backend) in ["all", "gpu --gpu all"].into_iter().enumerate() {
             let shared = format!("{run} --backend {backend} --allow-software");

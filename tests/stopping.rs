@@ -75,9 +75,14 @@ fn a_level_that_is_never_seen_is_unmet() {
 }
 
 #[test]
-fn a_run_without_time_ends_at_the_first_look() {
+fn a_run_without_time_ends_after_the_first_block() {
     let ended = outcome(&spec(4, 20, 10, Stopping { max_time: Some(1e-9), ..rules() }), Host::cpu());
     assert_eq!((ended.reason, ended.tally.replicas), (Reason::MaxTime, 32));
+    // Blocks of many bins have fewer replicas.
+    let mut large = spec(4, 1, 0, Stopping { max_time: Some(1e-9), ..rules() });
+    large.process = ProcessSpec::Leaky(Parameters { n: 1 << 22, lambda: 0.01, d: 1, ..Parameters::default() });
+    let ended = outcome(&large, Host::cpu());
+    assert_eq!((ended.reason, ended.tally.replicas), (Reason::MaxTime, 16));
     let ended = outcome(&spec(4, 20, 10, Stopping { max_time: Some(1e9), ..rules() }), Host::cpu());
     assert_eq!((ended.reason, ended.tally.replicas), (Reason::Replicas, 20_000));
 }

@@ -7,6 +7,7 @@ mod host;
 pub(crate) mod memory;
 mod pool;
 mod profile;
+mod segments;
 mod select;
 
 pub use control::Control;
@@ -14,6 +15,7 @@ pub use host::Host;
 pub(crate) use host::advance;
 pub use pool::{Machine, Pool};
 pub use profile::{ProfileJob, Profiles};
+pub use segments::{Begun, Keeper, Partial, Unkept};
 pub use select::{Choice, Options, open};
 
 use crate::process::leaky::{Arrivals, Leaky, Parameters};
@@ -160,6 +162,21 @@ pub trait Backend: Send {
     /// # Errors
     /// [`BackendError`]; a result is returned only if it conserves balls.
     fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError>;
+
+    /// The same from where `keeper` has the block, which is given the block in the middle when it asks for it. A backend
+    /// that does not know how begins the block anew.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        _keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
+        self.run(work, block, control)
+    }
 
     /// Starts afresh after [`BackendError::Lost`], and checks what it gets as [`open`] does.
     ///

@@ -3,14 +3,14 @@
 //! The law is that of the other backends, the bits are not, and there is room for
 //! [`MAX_BINS`](crate::profile::MAX_BINS) bins.
 
-use super::{Backend, BackendError, BlockResult, Control, StreamKind, Work, check_conservation};
+use super::segments::{Segments, Walker};
+use super::{Backend, BackendError, BlockResult, Control, Keeper, StreamKind, Unkept, Work};
 use crate::process::Measure;
-use crate::profile::{Profile, ProfileChain, Thrower};
+use crate::profile::{Level, Profile, ProfileChain, Thrower};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 use crate::run::Schedule;
 use crate::stats::{Flow, Record, Tally};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Rounds between two looks at the control: some milliseconds of work.
@@ -32,8 +32,18 @@ impl Backend for Profiles {
     }
 
     fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        self.run_kept(work, block, control, &Unkept)
+    }
+
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         let Work::Profile(job) = work else { return Err(self.stream().refuse()) };
-        Ok(BlockResult { tally: job.run(block, control)?, loads: Vec::new() })
+        Ok(BlockResult { tally: job.run_kept(block, control, keeper)?, loads: Vec::new() })
     }
 }
 
@@ -81,16 +91,13 @@ impl ProfileJob<'_> {
     /// # Errors
     /// [`BackendError`]; a result is returned only if it conserves balls.
     pub fn run(&self, block: Range<u64>, control: &Control) -> Result<Tally, BackendError> {
+        self.run_kept(block, control, &Unkept)
+    }
+
+    fn run_kept(&self, block: Range<u64>, control: &Control, keeper: &dyn Keeper) -> Result<Tally, BackendError> {
         self.check_counts()?;
-        let tally = (block.clone().into_par_iter())
-            .try_fold(|| Worker::new(self), |worker, replica| worker.replica(self, replica, control))
-            .map(|worker| worker.map(|w| w.tally))
-            .try_reduce(Tally::default, |mut a, b| {
-                a.merge(&b);
-                Ok(a)
-            })?;
-        check_conservation(&tally, &block)?;
-        Ok(tally)
+        let segments = Segments { rounds: self.schedule.rounds, step: ROUNDS_PER_STEP, control, keeper };
+        segments.block(block, || Worker::new(self))
     }
 
     /// Largest total load for which the squares of the replicas' sums fit their sum.
@@ -100,49 +107,56 @@ impl ProfileJob<'_> {
     }
 }
 
-/// One thread's memory and the tally of its replicas so far.
-struct Worker {
+/// One thread's memory and profile.
+struct Worker<'a> {
+    job: &'a ProfileJob<'a>,
+    most_balls: u64,
     stream: Stream,
     thrower: Thrower,
-    tally: Tally,
+    profile: Profile,
 }
 
-impl Worker {
-    fn new(job: &ProfileJob<'_>) -> Self {
+impl<'a> Worker<'a> {
+    fn new(job: &'a ProfileJob<'a>) -> Self {
         let stream = Stream::new(&Draws::new(job.seed, 0, 0), Domain::Start);
-        Self { stream, thrower: Thrower::default(), tally: Tally::default() }
+        let (most_balls, thrower, profile) = (job.most_balls(), Thrower::default(), Profile::default());
+        Self { job, most_balls, stream, thrower, profile }
+    }
+}
+
+impl Walker for Worker<'_> {
+    fn start(&mut self, replica: u64) {
+        self.stream.restart(&Draws::new(self.job.seed, replica as u32, 0), Domain::Start);
+        self.profile = self.job.process.start(&mut self.stream, &mut self.thrower);
     }
 
-    /// Runs all rounds of `replica`.
-    fn replica(mut self, job: &ProfileJob<'_>, replica: u64, control: &Control) -> Result<Self, BackendError> {
-        let draws = |round| Draws::new(job.seed, replica as u32, round);
-        let (stream, thrower) = (&mut self.stream, &mut self.thrower);
-        stream.restart(&draws(0), Domain::Start);
-        let mut profile = job.process.start(stream, thrower);
-        self.tally.initial_balls += profile.balls();
-        let mut record = Record::default();
-        let most_balls = job.most_balls();
-        for round in 0..job.schedule.rounds {
-            if round % ROUNDS_PER_STEP == 0 {
-                if control.is_cancelled() {
-                    return Err(BackendError::Cancelled);
-                }
-                control.advance(ROUNDS_PER_STEP.min(job.schedule.rounds - round));
-            }
-            stream.restart(&draws(round), Domain::Profile);
-            let arrived = job.process.arrive(stream, thrower, &mut profile);
+    fn resume(&mut self, state: &[u64]) {
+        self.profile = Profile::new(state.chunks_exact(2).map(|level| Level { load: level[0], bins: level[1] }));
+    }
+
+    fn state(&self) -> Vec<u64> {
+        self.profile.levels().iter().flat_map(|level| [level.load, level.bins]).collect()
+    }
+
+    fn balls(&self) -> u128 {
+        self.profile.balls()
+    }
+
+    fn step(&mut self, replica: u64, rounds: Range<u64>, record: &mut Record) -> Result<(), BackendError> {
+        let Self { job, most_balls, stream, thrower, profile } = self;
+        for round in rounds {
+            stream.restart(&Draws::new(job.seed, replica as u32, round), Domain::Profile);
+            let arrived = job.process.arrive(stream, thrower, profile);
             if job.schedule.measure == Measure::Pre {
-                sample(job, round, &profile, most_balls, &mut record)?;
+                sample(job, round, profile, *most_balls, record)?;
             }
-            let departed = job.process.depart(stream, &mut profile);
+            let departed = job.process.depart(stream, profile);
             if job.schedule.measure == Measure::Post {
-                sample(job, round, &profile, most_balls, &mut record)?;
+                sample(job, round, profile, *most_balls, record)?;
             }
             record.flow.add(Flow { arrived: arrived.into(), departed: departed.into() });
         }
-        self.tally.final_balls += profile.balls();
-        self.tally.add(&record);
-        Ok(self)
+        Ok(())
     }
 }
 

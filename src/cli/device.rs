@@ -98,7 +98,7 @@ impl Device {
     }
 }
 
-/// Tells what happened to a device.
+/// Tells what happened to a device, or to the snapshot of a block.
 pub(super) fn warn(event: &Event) {
     match event {
         Event::DeviceRenewed { device, reason } => {
@@ -116,6 +116,17 @@ pub(super) fn warn(event: &Event) {
         Event::FellBackToCpu { device, reason } => {
             let device = name(device);
             tracing::warn!(device, reason, "{device} was lost ({reason}); all that is left runs on the CPU");
+        }
+        Event::SnapshotTakenUp { file } => tracing::info!(file, "a block goes on from its snapshot {file}"),
+        Event::SnapshotIgnored { file, reason } => {
+            tracing::warn!(file, reason, "the snapshot {file} is ignored ({reason}); its block begins anew");
+        }
+        Event::SnapshotFailed { file, reason } => {
+            tracing::warn!(
+                file,
+                reason,
+                "the snapshot {file} could not be written ({reason}); the run goes on without it"
+            );
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct Entry {
     pub block: Range<u64>,
     /// What was seen.
     pub tally: Tally,
-    /// Wall time it took, in whole microseconds once it is in a journal.
+    /// Its part of the wall time of the run, in whole microseconds once it is in a journal.
     pub elapsed: Duration,
     /// What computed it.
     pub machine: Machine,

@@ -1,7 +1,7 @@
 //! Tallies in JSON, exactly.
 
 use crate::run::Schedule;
-use crate::stats::{Flow, Histogram, LevelTally, Levels, Moments, PowerSums, Series, Tally};
+use crate::stats::{Flow, Histogram, LevelTally, Levels, Moments, PowerSums, Record, Series, Tally};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -46,6 +46,26 @@ struct Sums {
     count: u64,
     sum: Wide,
     sum_squares: Wide,
+}
+
+/// The form of a record in a [snapshot](super::snapshot).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordForm {
+    arrived: Wide,
+    departed: Wide,
+    max_load: ByValue<Wide>,
+    total_load: MomentsForm,
+    empty_bins: MomentsForm,
+    load_per_bin: ByValue<Wide>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MomentsForm {
+    samples: Sums,
+    min: u64,
+    max: u64,
 }
 
 /// An integer of 128 bits, which JSON readers do not know as a number: its decimal digits as a string.
@@ -113,18 +133,69 @@ impl From<Sums> for PowerSums {
     }
 }
 
+impl From<Moments> for MomentsForm {
+    fn from(moments: Moments) -> Self {
+        Self { samples: moments.power_sums().into(), min: moments.min, max: moments.max }
+    }
+}
+
+impl From<MomentsForm> for Moments {
+    fn from(form: MomentsForm) -> Self {
+        let PowerSums { count, sum, sum_squares } = form.samples.into();
+        Self { count, sum, sum_squares, min: form.min, max: form.max }
+    }
+}
+
 impl From<&Series> for SeriesForm {
     fn from(series: &Series) -> Self {
-        let Moments { min, max, .. } = series.samples;
-        Self { samples: series.samples.power_sums().into(), min, max, replicas: series.replicas.into() }
+        let MomentsForm { samples, min, max } = series.samples.into();
+        Self { samples, min, max, replicas: series.replicas.into() }
     }
 }
 
 impl From<SeriesForm> for Series {
     fn from(form: SeriesForm) -> Self {
-        let PowerSums { count, sum, sum_squares } = form.samples.into();
-        let samples = Moments { count, sum, sum_squares, min: form.min, max: form.max };
-        Self { samples, replicas: form.replicas.into() }
+        let SeriesForm { samples, min, max, replicas } = form;
+        Self { samples: MomentsForm { samples, min, max }.into(), replicas: replicas.into() }
+    }
+}
+
+impl From<&Histogram> for ByValue<Wide> {
+    fn from(histogram: &Histogram) -> Self {
+        Self(histogram.iter().map(|(value, count)| (value, Wide(count))).collect())
+    }
+}
+
+impl From<ByValue<Wide>> for Histogram {
+    fn from(form: ByValue<Wide>) -> Self {
+        let mut histogram = Self::default();
+        form.0.into_iter().for_each(|(value, count)| histogram.add(value, count.0));
+        histogram
+    }
+}
+
+impl From<&Record> for RecordForm {
+    fn from(record: &Record) -> Self {
+        Self {
+            arrived: Wide(record.flow.arrived),
+            departed: Wide(record.flow.departed),
+            max_load: (&record.max_load).into(),
+            total_load: record.total_load.into(),
+            empty_bins: record.empty_bins.into(),
+            load_per_bin: (&record.load_per_bin).into(),
+        }
+    }
+}
+
+impl From<RecordForm> for Record {
+    fn from(form: RecordForm) -> Self {
+        Self {
+            flow: Flow { arrived: form.arrived.0, departed: form.departed.0 },
+            max_load: form.max_load.into(),
+            total_load: form.total_load.into(),
+            empty_bins: form.empty_bins.into(),
+            load_per_bin: form.load_per_bin.into(),
+        }
     }
 }
 
@@ -146,7 +217,7 @@ impl From<&Tally> for Form {
             },
             total_load: (&tally.total_load).into(),
             empty_bins: (&tally.empty_bins).into(),
-            load_per_bin: ByValue(tally.load_per_bin.iter().map(|(load, bins)| (load, Wide(bins))).collect()),
+            load_per_bin: (&tally.load_per_bin).into(),
         }
     }
 }
@@ -157,8 +228,6 @@ impl From<Form> for Tally {
             (value, LevelTally { hits: hits.into(), hits_squared: squares.0, replicas_hit })
         };
         let LevelsForm { steps, replicas } = form.max_load;
-        let mut load_per_bin = Histogram::default();
-        form.load_per_bin.0.into_iter().for_each(|(load, bins)| load_per_bin.add(load, bins.0));
         Self {
             replicas: form.replicas,
             initial_balls: form.initial_balls.0,
@@ -167,7 +236,7 @@ impl From<Form> for Tally {
             max_load: Levels::from_steps(steps.0.into_iter().map(step), replicas.into()),
             total_load: form.total_load.into(),
             empty_bins: form.empty_bins.into(),
-            load_per_bin,
+            load_per_bin: form.load_per_bin.into(),
         }
     }
 }

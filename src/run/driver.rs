@@ -4,10 +4,10 @@ use super::queue::{self, Block, Common, Finished, Notify};
 use super::stopping::{self, Reason};
 use super::{Shard, Spec, SpecError};
 use crate::backend::{BackendError, BlockResult, Control, Machine, Pool, StreamKind};
-use crate::journal::{Contents, Entry, Header, Journal, JournalError};
+use crate::journal::{Contents, Entry, Header, Journal, JournalError, Snapshots};
 use crate::process::{Form, ParameterError};
 use crate::stats::Tally;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -33,6 +33,25 @@ pub enum Event {
         /// The device.
         device: Machine,
         /// What is known of the loss.
+        reason: String,
+    },
+    /// A block goes on from its snapshot.
+    SnapshotTakenUp {
+        /// Path of the snapshot.
+        file: String,
+    },
+    /// A snapshot is of no use here; its block begins anew.
+    SnapshotIgnored {
+        /// Path of the snapshot.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+    /// A snapshot could not be written; the run goes on.
+    SnapshotFailed {
+        /// Path of the snapshot.
+        file: String,
+        /// Why.
         reason: String,
     },
     /// The last device was lost for good; all that is left is computed on the CPU.
@@ -107,7 +126,7 @@ pub fn run(
     }
     let process = spec.process.build_for(stream)?;
     let ahead = if dump.is_some() { AHEAD_WITH_LOADS * pool.machines().len() as u64 } else { AHEAD };
-    let common = Common { spec, work: spec.work(&process, dump.is_some()), ahead, control };
+    let common = Common { spec, work: spec.work(&process, dump.is_some()), ahead, control, snapshots: None };
     let mut sum = Sum::new(spec, &process);
     let mut waiting: BTreeMap<u64, (BlockResult, usize, Machine)> = BTreeMap::new();
     let mut machines: BTreeMap<usize, Vec<Machine>> = BTreeMap::new();
@@ -142,7 +161,8 @@ pub fn run(
 /// Runs the blocks of `shard` that `journal` lacks; each is written into it as it is finished.
 ///
 /// Where it ends, also by an error, all finished blocks are in the journal, and the same call goes on from there. A time
-/// limit counts the time of all blocks, whenever and wherever they were computed.
+/// limit counts the time of all blocks, whenever and wherever they were computed. With `snapshots` a block that takes long
+/// goes on from its last one, too.
 ///
 /// # Errors
 /// [`RunError`]; [`RunError::Journal`] where the journal is of another run, or cannot be written.
@@ -151,12 +171,15 @@ pub fn run_journaled(
     pool: &mut Pool,
     control: &Control,
     (journal, shard): (&mut Journal, Shard),
+    snapshots: Option<&Snapshots>,
     notify: Notify<'_>,
 ) -> Result<Outcome, RunError> {
     spec.validate()?;
     let process = spec.process.build_for(pool.stream())?;
     journal.require(&Header::new(spec, &process))?;
-    let common = Common { spec, work: spec.work(&process, false), ahead: AHEAD, control };
+    let id = journal.contents().header().id();
+    let snapshots = snapshots.map(|snapshots| (snapshots, &*id));
+    let common = Common { spec, work: spec.work(&process, false), ahead: AHEAD, control, snapshots };
     let mut sum = Sum::new(spec, &process);
     let mut elapsed = Duration::ZERO;
     let mut add = |contents: &Contents| {
@@ -169,18 +192,24 @@ pub fn run_journaled(
         })
     };
     if !add(journal.contents())? {
-        let is_missing =
-            |block: &Block| shard.owns(block.number) && journal.contents().entry(&block.replicas).is_none();
-        let missing: Vec<Block> = (0..)
+        let done: BTreeSet<u64> = journal.contents().entries().map(|entry| entry.block.start).collect();
+        let missing = (0..)
             .zip(spec.blocks(&process))
             .map(|(number, replicas)| Block { number, replicas })
-            .filter(is_missing)
-            .collect();
+            .filter(move |block| shard.owns(block.number) && !done.contains(&block.replicas.start));
         let mut receive = |Finished { block, result, elapsed, machine, .. }: Finished| {
+            let replicas = block.replicas.clone();
             journal.append(Entry { block: block.replicas, tally: result.tally, elapsed, machine })?;
+            if let Some((snapshots, _)) = snapshots {
+                snapshots.remove(&replicas);
+            }
             add(journal.contents())
         };
-        queue::compute(&common, pool, missing.into_iter(), &mut receive, notify)?;
+        let ended = queue::compute(&common, pool, missing, &mut receive, notify);
+        if let Some((snapshots, _)) = snapshots {
+            snapshots.sweep(journal.contents());
+        }
+        ended?;
     }
     let (tally, reason) = sum.end();
     Ok(Outcome { tally, reason, elapsed, stream: journal.contents().header().stream(), machine: None })

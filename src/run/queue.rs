@@ -3,11 +3,13 @@
 //! A block on a lost device goes back to the queue; the device is renewed once and leaves the pool at its second loss,
 //! where the last one is replaced by the CPU. Whoever finds the queue empty, or so far ahead of a slow device that its
 //! results would pile up, begins the oldest block that is still running a second time: the bits are the same, so that
-//! the first result counts and the other attempt is stopped. Neither a slow nor a hanging device holds up the others.
+//! the first result counts and the other attempt is stopped. A slow device holds up nobody for longer than it takes to
+//! stop: on a GPU until its submissions are back.
 
 use super::Spec;
 use super::driver::{Event, RunError};
-use crate::backend::{Backend, BackendError, BlockResult, Control, Host, Machine, Pool, Work};
+use crate::backend::{Backend, BackendError, BlockResult, Control, Host, Keeper, Machine, Pool, Unkept, Work};
+use crate::journal::Snapshots;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,7 +27,8 @@ pub(super) struct Block {
 pub(super) struct Finished {
     pub(super) block: Block,
     pub(super) result: BlockResult,
-    /// Wall time since the block before it was finished, or the beginning: over all blocks, the time of the run.
+    /// Wall time since the block before it was finished, or the beginning, and what earlier sittings spent on it: over all
+    /// blocks, the time of the run.
     pub(super) elapsed: Duration,
     pub(super) machine: Machine,
     /// Position in the pool of what computed it.
@@ -39,6 +42,8 @@ pub(super) struct Common<'a> {
     /// Most blocks between the oldest unfinished one and the newest that is begun.
     pub(super) ahead: u64,
     pub(super) control: &'a Control<'a>,
+    /// Where blocks that take long are kept, and the id of their journal.
+    pub(super) snapshots: Option<(&'a Snapshots, &'a str)>,
 }
 
 /// Told of each block as it is finished, in any order; whether the run is over.
@@ -176,7 +181,15 @@ impl<'a, 'c> Queue<'a, 'c> {
             let replicas = attempt.block.replicas.clone();
             log_begun(&replicas, &*seat.backend);
             let begun = Instant::now();
-            match seat.backend.run(&self.common.work, replicas, &attempt.control) {
+            let tell = |event: Event| (self.lock().notify)(event);
+            let keeper = self
+                .common
+                .snapshots
+                .map(|(snapshots, id)| snapshots.keeper(id, self.common.spec.schedule.rounds, replicas.clone(), &tell));
+            let kept: &dyn Keeper = keeper.as_ref().map_or(&Unkept, |keeper| keeper);
+            let result = seat.backend.run_kept(&self.common.work, replicas, &attempt.control, kept);
+            let carried = keeper.map_or(Duration::ZERO, |keeper| keeper.carried());
+            match result {
                 Err(BackendError::Lost(reason)) => {
                     self.put_back(&attempt);
                     self.renew(seat, reason);
@@ -184,7 +197,7 @@ impl<'a, 'c> Queue<'a, 'c> {
                         return;
                     }
                 }
-                result => self.finish(seat, attempt, result, begun.elapsed().as_secs_f64()),
+                result => self.finish(seat, attempt, result, (begun.elapsed(), carried)),
             }
         }
     }
@@ -248,7 +261,13 @@ impl<'a, 'c> Queue<'a, 'c> {
     }
 
     /// Hands over the result of an attempt, if it is still wanted.
-    fn finish(&self, seat: &Seat, attempt: Attempt<'c>, result: Result<BlockResult, BackendError>, seconds: f64) {
+    fn finish(
+        &self,
+        seat: &Seat,
+        attempt: Attempt<'c>,
+        result: Result<BlockResult, BackendError>,
+        (took, carried): (Duration, Duration),
+    ) {
         let Attempt { place, block, control } = attempt;
         let mut state = self.lock();
         if state.ended.is_some() || !state.running.contains_key(&place) {
@@ -259,9 +278,9 @@ impl<'a, 'c> Queue<'a, 'c> {
             Ok(result) => {
                 let attempts = state.running.remove(&place).map_or_else(Vec::new, |running| running.attempts);
                 attempts.iter().for_each(|attempt| attempt.cancel());
-                log_finished(self.common.spec, &block.replicas, seconds);
+                log_finished(self.common.spec, &block.replicas, took.as_secs_f64());
                 let now = Instant::now();
-                let elapsed = now - std::mem::replace(&mut state.last, now);
+                let elapsed = carried + (now - std::mem::replace(&mut state.last, now));
                 let machine = Machine::of(&*seat.backend);
                 match (state.receive)(Finished { block, result, elapsed, machine, worker: seat.index }) {
                     Ok(false) => {}
