@@ -19,7 +19,7 @@
 use clap::Parser;
 use leakybins::backend::gpu::compose::{Layout, Multiply, Unit};
 use leakybins::backend::gpu::{Gpu, Tuning};
-use leakybins::backend::{Backend, BackendError, Control, Job, Options};
+use leakybins::backend::{Backend, BackendError, Control, Job, Options, Work};
 use leakybins::process::leaky::{Leaky, Parameters};
 use leakybins::process::{Measure, Process};
 use leakybins::rng::bounded::Packing;
@@ -102,9 +102,9 @@ fn schedule(rounds: u64) -> Schedule {
 
 /// Seconds and balls of one run.
 fn time(gpu: &mut Gpu, process: &Leaky, replicas: u64, rounds: u64) -> Result<(f64, f64), BackendError> {
-    let job = Job { process, seed: 1, schedule: schedule(rounds), keep_loads: false };
+    let work = Work::Bins(Job { process, seed: 1, schedule: schedule(rounds), keep_loads: false });
     let begun = Instant::now();
-    let result = gpu.run(&job, 0..replicas, &Control::default())?;
+    let result = gpu.run(&work, 0..replicas, &Control::default())?;
     Ok((begun.elapsed().as_secs_f64(), result.tally.flow.arrived as f64))
 }
 

@@ -25,6 +25,7 @@
 //! | [`backend`] | where blocks of replicas run: `reference`, `cpu`, `gpu`, `profile` |
 //! | [`stats`] | tallies: integers that add; estimates and intervals made of them |
 //! | [`run`](mod@run) | the specification, its blocks, the loop over them |
+//! | [`journal`] | finished blocks on disk: resumed, merged, verified |
 //! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
 //! | [`recover`] | self-stabilisation: the way back from a start |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
@@ -58,6 +59,7 @@ pub mod backend;
 pub mod cli;
 mod float;
 pub mod grid;
+pub mod journal;
 pub mod number;
 pub mod plot;
 pub mod process;

@@ -1,14 +1,12 @@
-//! The `leakybins` command: parse, run, exit code. Everything else is in [`leakybins::cli`].
+//! The `leakybins` command. Everything is in [`leakybins::cli`].
 
-use clap::Parser;
-use leakybins::cli::{Cli, exit};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     silence_vulkan_layers();
-    // A refused command line leaves here with exit code 2, --help and --version with 0.
-    let cli = Cli::parse();
-    cli.run().unwrap_or_else(|error| exit::explain(&error)).into()
+    let words: Vec<OsString> = std::env::args_os().collect();
+    leakybins::cli::run(&words).into()
 }
 
 /// Implicit Vulkan layers serve displays; on a headless machine some only print errors. Whoever sets the variable keeps

@@ -336,14 +336,14 @@ fn bad_input_is_refused_with_reason_and_remedy() {
     for (arguments, message) in [
         ("--n 0", "n = 0 is not allowed (there must be a bin); use n >= 1"),
         ("--n 2^31+1", "'2^31+1' is not a power of whole numbers"),
-        ("--n 2^32", "n = 4294967296 is not allowed"),
-        ("--n 2^31", "the balls of a round need more than 2^31 random words"),
+        ("--n 2^32 --backend cpu", "n = 4294967296 is not allowed"),
+        ("--n 2^31 --backend cpu", "the balls of a round need more than 2^31 random words"),
         ("--n 1e20", "write a whole number such as"),
         ("--lambda NaN", "lambda = NaN is not allowed"),
         ("--lambda -0.1", "lambda = -0.1 is not allowed"),
         ("--lambda 1.5", "use 0 <= lambda < 1"),
         ("--lambda lots", "'lots' is not a rate; write a number such as"),
-        ("-d 0", "d = 0 is not allowed (a ball must sample a bin); use 1 <= d <= 256"),
+        ("-d 0", "d = 0 is not allowed (a ball samples 1 to 256 bins); use 1 <= d <= 256"),
         ("-d 257", "d = 257 is not allowed"),
         ("--start full", "'full' is not an initial state; use empty"),
         ("--start each:2^32", "balls are too many"),
@@ -517,6 +517,85 @@ fn a_gpu_that_is_not_there_is_no_cpu_run() {
     leakybins("run leaky --backend gpu --gpu no-such-adapter --seed 1").assert().code(4).stdout("");
     // An unset variable of a script names no adapter, a software one least of all.
     leakybins("run leaky --seed 1 --gpu").arg("").assert().code(4).stdout("").stderr(contains("no adapter fits ''"));
+}
+
+/// A run on profiles of a fraction of a second.
+const LARGE: &str = "run leaky --n 1e12 --replicas 4 --rounds 60 --seed 1";
+
+#[test]
+fn a_run_on_profiles_says_so_everywhere() {
+    let table = output(&format!("{LARGE} --backend profile -q"));
+    for text in ["n 1000000000000,", "backend     profile", "profile stream 1", "theory"] {
+        assert!(table.contains(text), "{table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let text = output(&format!("{LARGE} --backend profile --format json --threads 1"));
+    let json: Value = serde_json::from_str(&text).expect("valid JSON");
+    assert_eq!((&json["backend"], &json["profile_stream_version"]), (&"profile".into(), &1.into()));
+    assert_eq!(json["parameters"]["n"], 1_000_000_000_000u64);
+    // `auto` is the same by its rule, and says so.
+    let auto = leakybins(&format!("{LARGE} --format json")).assert().success().stderr(contains("(auto: n is large;"));
+    let auto = String::from_utf8(auto.get_output().stdout.clone()).expect("UTF-8");
+    assert_eq!(without_elapsed(&auto), without_elapsed(&text));
+    // One that was run bin by bin has no such field.
+    let json: Value = serde_json::from_str(&output(&format!("{TINY} --format json"))).expect("valid JSON");
+    assert!(json.get("profile_stream_version").is_none());
+}
+
+#[test]
+fn the_largest_run_has_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let picture = folder.path().join("p.svg");
+    let largest = "run leaky --n 1e15 --lambda 0.9 --replicas 64 --rounds 400 --every 1 --seed 1";
+    // The counts pass 2^64 and are exact: they add up to n for each of 64 x 200 samples.
+    let json = output(&format!("{largest} --format json --plot {}", picture.display()));
+    let counts =
+        &json[json.find("\"load_per_bin\"").expect("the loads")..json.find("\"total_load\"").expect("the next")];
+    let count =
+        |line: &str| line.trim_end_matches(',').rsplit_once(": ").and_then(|(_, count)| count.parse::<u128>().ok());
+    let counts: Vec<u128> = counts.lines().filter_map(count).collect();
+    assert_eq!(counts.iter().sum::<u128>(), 12_800_000_000_000_000_000, "{counts:?}");
+    let balls = json.lines().find_map(|line| line.trim().strip_prefix("\"balls\": ")).expect("balls");
+    assert!(balls.trim_end_matches(',').parse::<u128>().is_ok_and(|balls| balls > 1 << 64), "{balls}");
+    assert!(fs::read_to_string(picture).expect("a picture").contains("<svg"));
+    let csv = output(&format!("{largest} --format csv"));
+    assert!(csv.contains(&format!("load_per_bin,0,{},", counts[0])), "{csv}");
+    let table = output(&format!("{largest} -q"));
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
+#[test]
+fn what_needs_single_bins_or_more_than_128_bits_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dump = folder.path().join("loads");
+    for (arguments, reason) in [
+        (format!("{LARGE} --backend cpu"), "or `leakybins run` with --backend profile"),
+        (format!("{LARGE} --backend profile --dump-loads {}", dump.display()), "no loads of single bins to dump"),
+        (format!("{LARGE} --dump-loads {}", dump.display()), "or `leakybins run` with --backend profile"),
+        (format!("{LARGE} --backend profile --burn-in auto"), "one found for fewer bins will do"),
+        ("recover leaky --n 1e12 --seed 1".to_owned(), "or `leakybins run` with --backend profile"),
+        ("run leaky --n 1e16 --seed 1".to_owned(), "use 1 <= n <= 10^15"),
+        ("run leaky --n 1e15 --rounds 1e6 --every 1 --seed 1".to_owned(), "sample less often (--every)"),
+        ("sweep leaky --n 1e12 --backend cpu --seed 1".to_owned(), "or `leakybins run` with --backend profile"),
+    ] {
+        leakybins(&arguments).assert().code(2).stdout("").stderr(contains(reason));
+    }
+    assert!(files(folder.path()).is_empty(), "nothing is left of a refused run");
+}
+
+#[test]
+fn a_sweep_takes_profiles_for_the_points_with_many_bins() {
+    let sweep = "sweep leaky --n 100,1e12 --lambda 0.9 --balls 1e7 --replicas 32 --seed 3";
+    leakybins(&format!("{sweep} --dry-run")).assert().success().stdout(contains("n 1000000000000, lambda 0.9, d 2"));
+    let json: Value = serde_json::from_str(&output(&format!("{sweep} --format json -q"))).expect("valid JSON");
+    let points = json["points"].as_array().expect("points");
+    assert!(points[0].get("profile_stream_version").is_none());
+    assert_eq!(points[1]["profile_stream_version"], 1);
+    let flags = ["n", "seed", "replicas", "rounds", "burn_in", "every"];
+    let flags = flags.map(|name| format!("--{} {}", name.replace('_', "-"), points[1][name])).join(" ");
+    let again = output(&format!("run leaky --lambda 0.9 --start mean-field --loads-every 0 --format json {flags}"));
+    let again: Value = serde_json::from_str(&again).expect("valid JSON");
+    assert_eq!(again["observables"]["max_load"]["mean"], points[1]["max_load"]["mean"]);
 }
 
 #[cfg(unix)]

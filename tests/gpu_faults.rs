@@ -5,7 +5,7 @@ mod common;
 use common::{Case, compare, gpu, options, reference, run_on_gpu};
 use leakybins::backend::gpu::compose::Layout;
 use leakybins::backend::gpu::{Gpu, Tuning};
-use leakybins::backend::{Backend, BackendError, Control, Job};
+use leakybins::backend::{Backend, BackendError, Control, Job, Work};
 use leakybins::process::ProcessSpec;
 use leakybins::process::start::Start;
 use leakybins::run::{Event, Outcome, Spec, run};
@@ -49,13 +49,17 @@ fn outcome(losses: u32, after_submissions: u64) -> Result<(Outcome, Vec<u8>, Vec
     Ok((outcome, dump, events))
 }
 
+fn backend(outcome: &Outcome) -> &str {
+    outcome.machine.as_ref().map_or("", |machine| &machine.backend)
+}
+
 fn a_lost_device_is_renewed() -> Result<(), Failed> {
     let (undisturbed, loads, events) = outcome(0, 0)?;
-    assert!(events.is_empty() && undisturbed.backend == "gpu");
+    assert!(events.is_empty() && backend(&undisturbed) == "gpu");
     for after in [0, 1, 4] {
         let (disturbed, same_loads, events) = outcome(1, after)?;
         assert!(matches!(&events[..], [Event::DeviceRenewed(_)]), "{events:?}");
-        assert_eq!(disturbed.backend, "gpu");
+        assert_eq!(backend(&disturbed), "gpu");
         assert_eq!(disturbed.tally, undisturbed.tally, "lost after {after} submissions");
         assert!(loads == same_loads, "the loads differ");
     }
@@ -66,7 +70,7 @@ fn a_twice_lost_device_is_replaced_by_the_cpu() -> Result<(), Failed> {
     let (undisturbed, loads, _) = outcome(0, 0)?;
     let (disturbed, same_loads, events) = outcome(2, 1)?;
     assert!(matches!(&events[..], [Event::DeviceRenewed(_), Event::FellBackToCpu(_)]), "{events:?}");
-    assert_eq!(disturbed.backend, "cpu");
+    assert_eq!(backend(&disturbed), "cpu");
     assert_eq!(disturbed.tally, undisturbed.tally);
     assert!(loads == same_loads, "the loads differ");
     Ok(())
@@ -75,8 +79,8 @@ fn a_twice_lost_device_is_replaced_by_the_cpu() -> Result<(), Failed> {
 /// The error of `case` on `gpu`.
 fn error(case: &Case, gpu: &mut Gpu) -> BackendError {
     let process = ProcessSpec::Leaky(case.parameters.clone()).build().expect("a valid case");
-    let job = Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: true };
-    match gpu.run(&job, case.replicas.clone(), &Control::default()) {
+    let work = Work::Bins(Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: true });
+    match gpu.run(&work, case.replicas.clone(), &Control::default()) {
         Err(error) => error,
         Ok(_) => panic!("{case:?} ends without an error"),
     }
@@ -143,10 +147,10 @@ fn what_does_not_fit_is_refused() -> Result<(), Failed> {
 fn a_cancelled_run_ends() -> Result<(), Failed> {
     let case = Case::new(64, 2, 1 << 40, 4);
     let process = ProcessSpec::Leaky(case.parameters.clone()).build()?;
-    let job = Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: false };
+    let work = Work::Bins(Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: false });
     let control = Control::default();
     let ended = std::thread::scope(|scope| {
-        let running = scope.spawn(|| gpu(Tuning::default()).run(&job, 0..4, &control));
+        let running = scope.spawn(|| gpu(Tuning::default()).run(&work, 0..4, &control));
         // Some submissions must have come back before the run is stopped in the middle.
         while control.rounds() == 0 && !running.is_finished() {
             std::thread::yield_now();

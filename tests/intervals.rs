@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "coverages and bounds belong to a test's output")]
 
-use leakybins::backend::{Backend, Control, Host, Job};
+use leakybins::backend::{Backend, Control, Host, Job, Work};
 use leakybins::process::{Measure, leaky};
 use leakybins::rng::{Domain, Draws};
 use leakybins::run::Schedule;
@@ -485,9 +485,9 @@ impl Experiment {
         let process = leaky::Leaky::new(&parameters).expect("valid parameters");
         let rounds = burn_in + samples;
         let schedule = Schedule { rounds, burn_in, every: 1, loads_every: 0, measure: Measure::Post };
-        let job = Job { process: &process, seed, schedule, keep_loads: false };
+        let work = Work::Bins(Job { process: &process, seed, schedule, keep_loads: false });
         let block = |run: u64| run * replicas..(run + 1) * replicas;
-        let tally = |run: u64| Host::cpu().run(&job, block(run), &Control::default()).expect("a result").tally;
+        let tally = |run: u64| Host::cpu().run(&work, block(run), &Control::default()).expect("a result").tally;
         (0..runs).into_par_iter().map(|run| judge(&tally(run))).collect()
     }
 

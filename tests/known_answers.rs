@@ -78,7 +78,7 @@ fn the_stream_is_the_documented_one() {
         }
         let fnv1a = |hash: u64, load: &u32| (hash ^ u64::from(*load)).wrapping_mul(0x100_0000_01B3);
         let hash = loads.iter().fold(0xCBF2_9CE4_8422_2325, fnv1a);
-        assert_eq!((flow.arrived, flow.departed, hash), (arrived, departed, digest), "{fields:?}");
+        assert_eq!((flow.arrived, flow.departed, hash), (arrived.into(), departed.into(), digest), "{fields:?}");
         rows += 1;
     }
     assert_eq!(rows, 12);

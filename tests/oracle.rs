@@ -9,7 +9,7 @@
 #[path = "common/chi_square.rs"]
 mod chi_square;
 
-use leakybins::backend::{Backend, BlockResult, Control, Host, Job};
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Work};
 use leakybins::process::{Measure, Process, leaky};
 use leakybins::run::Schedule;
 use serde_json::Value;
@@ -45,7 +45,7 @@ fn last_round(parameters: &leaky::Parameters, seed: u64, replicas: u64, rounds: 
     let process = leaky::Leaky::new(parameters).expect("valid parameters");
     let schedule = Schedule { rounds, burn_in: rounds - 1, every: 1, loads_every: 1, measure };
     let job = Job { process: &process as &dyn Process, seed, schedule, keep_loads: true };
-    Host::cpu().run(&job, 0..replicas, &Control::default()).expect("a result")
+    Host::cpu().run(&Work::Bins(job), 0..replicas, &Control::default()).expect("a result")
 }
 
 fn counts(values: impl IntoIterator<Item = u64>, cells: usize) -> Vec<u64> {

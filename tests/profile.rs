@@ -6,14 +6,14 @@
 
 #![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
 
-use leakybins::backend::{Backend, Control, Host, Job, ProfileJob};
+use leakybins::backend::{Backend, Choice, Control, Host, Job, ProfileJob, Profiles, StreamKind, Work};
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::start::Start;
-use leakybins::process::{Measure, ParameterError};
+use leakybins::process::{Measure, ParameterError, ProcessSpec};
 use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
-use leakybins::run::Schedule;
+use leakybins::run::{self, BurnIn, RunError, Schedule, Spec, SpecError};
 use leakybins::stats::Tally;
 use leakybins::theory::SmallChain;
 use leakybins::theory::leaky::{When, predict};
@@ -54,8 +54,8 @@ fn profiles(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64, meas
 fn bin_by_bin(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64) -> Vec<Profile> {
     let process = Leaky::new(parameters).expect("valid parameters");
     let schedule = Schedule { rounds, burn_in: rounds - 1, every: 1, loads_every: 0, measure: Measure::Post };
-    let job = Job { process: &process, seed, schedule, keep_loads: true };
-    let result = Host::cpu().run(&job, 0..replicas, &Control::default()).expect("a result");
+    let work = Work::Bins(Job { process: &process, seed, schedule, keep_loads: true });
+    let result = Host::cpu().run(&work, 0..replicas, &Control::default()).expect("a result");
     let profile = |loads: &[u32]| Profile::new(loads.iter().map(|&load| Level { load: load.into(), bins: 1 }));
     result.loads.chunks(parameters.n as usize).map(profile).collect()
 }
@@ -436,7 +436,8 @@ fn tallies_are_those_of_the_profiles() {
         let tally = job.run(0..40, &Control::default()).expect("a result");
         let seen = profiles(&parameters, 77, 40, 9, measure);
         let loads = seen.iter().flat_map(Profile::levels).flat_map(|l| std::iter::repeat_n(l.load, l.bins as usize));
-        assert_eq!(tally.load_per_bin.iter().collect::<BTreeMap<_, _>>(), counts(loads));
+        let counted: BTreeMap<_, _> = tally.load_per_bin.iter().map(|(load, bins)| (load, bins as u64)).collect();
+        assert_eq!(counted, counts(loads));
         assert_eq!(tally.max_load.iter().collect::<BTreeMap<_, _>>(), counts(seen.iter().map(Profile::max_load)));
         assert_eq!(tally.total_load.samples.sum, seen.iter().map(Profile::balls).sum::<u128>());
         assert_eq!(tally.empty_bins.samples.sum, seen.iter().map(|p| u128::from(p.empty_bins())).sum::<u128>());
@@ -444,6 +445,96 @@ fn tallies_are_those_of_the_profiles() {
         // A bin this full is hit by a ball in 500^2 with two choices: it drains by one a round.
         let drained = 1_000_000 - 9 + [1, 0][index];
         assert!(tally.max_load.iter().all(|(max, _)| (drained..drained + 3).contains(&max)));
+    }
+}
+
+fn leaky(n: u64, d: u64, lambda: f64, start: Start) -> ProcessSpec {
+    ProcessSpec::Leaky(Parameters { n, d, lambda, start, ..Parameters::default() })
+}
+
+fn spec(process: ProcessSpec, replicas: u64) -> Spec {
+    let schedule = Schedule { rounds: 30, burn_in: 10, every: 5, loads_every: 1, measure: Measure::Post };
+    Spec { process, seed: 5, replicas, schedule, stopping: None }
+}
+
+/// What a run gives is what the replicas give, whatever the block they are in.
+#[test]
+fn a_run_of_the_largest_n_counts_beyond_64_bits() {
+    const N: u64 = 1_000_000_000_000_000;
+    let mut spec = spec(leaky(N, 2, 0.9, Start::Empty), 1000);
+    (spec.schedule.rounds, spec.schedule.every) = (60, 1);
+    let mut backend: Box<dyn Backend> = Box::new(Profiles);
+    let outcome = run::run(&spec, &mut backend, &Control::default(), None, &mut |_| {}).expect("a result");
+    let name = outcome.machine.as_ref().map(|machine| machine.backend.as_str());
+    assert_eq!((outcome.stream, name), (StreamKind::Profile, Some("profile")));
+    let Tally { flow, load_per_bin, replicas, .. } = &outcome.tally;
+    assert!(outcome.tally.conserves_balls() && *replicas == 1000);
+    assert_eq!(load_per_bin.total(), u128::from(N) * 1000 * 50);
+    // 6e19 generators emit a ball with probability 0.9: a standard deviation of 2.3e9, and six of them.
+    assert!(flow.arrived.abs_diff(54_000_000_000_000_000_000) < 14_000_000_000, "{flow:?}");
+    let form = spec.process.build_for(StreamKind::Profile).expect("valid");
+    assert_eq!(spec.blocks(&form).collect::<Vec<_>>(), std::slice::from_ref(&(0..1000)), "replicas share the threads");
+    let mut parts = Tally::default();
+    for block in [0..1, 1..400, 400..1000] {
+        parts.merge(&backend.run(&spec.work(&form, false), block, &Control::default()).expect("a result").tally);
+    }
+    assert_eq!(parts, outcome.tally);
+}
+
+#[test]
+fn each_backend_takes_the_form_that_it_is_for() {
+    let spec = spec(leaky(100, 2, 0.9, Start::Empty), 3);
+    let [bins, profile] =
+        [StreamKind::Bins, StreamKind::Profile].map(|kind| spec.process.build_for(kind).expect("valid"));
+    for (mut backend, wrong, remedy) in [
+        (Box::new(Host::cpu()) as Box<dyn Backend>, &profile, "use --backend profile"),
+        (Box::new(Host::reference()), &profile, "use --backend profile"),
+        (Box::new(Profiles), &bins, "use --backend cpu"),
+    ] {
+        let refused =
+            backend.run(&spec.work(wrong, false), 0..3, &Control::default()).expect_err("refused").to_string();
+        assert!(refused.contains(remedy), "{refused}");
+    }
+}
+
+#[test]
+fn what_needs_single_bins_is_refused_with_a_remedy() {
+    let large = spec(leaky(1 << 32, 2, 0.9, Start::Empty), 1);
+    let refused = |backend: Box<dyn Backend>, dump: bool| {
+        let (mut backend, mut loads) = (backend, Vec::new());
+        let dump = dump.then_some(&mut loads as &mut dyn Write);
+        run::run(&large, &mut backend, &Control::default(), dump, &mut |_| {}).expect_err("refused").to_string()
+    };
+    assert!(refused(Box::new(Host::cpu()), false).contains("use n <= 2^31, or `leakybins run` with --backend profile"));
+    assert!(refused(Box::new(Profiles), true).contains("no loads of single bins to dump; use --backend cpu"));
+    let pilot = BurnIn::find(&large, &Control::default());
+    assert!(matches!(pilot, Err(RunError::Spec(SpecError::PilotBins(n))) if n == 1 << 32), "{pilot:?}");
+}
+
+/// The rule is a part of what a seed means: a change of it is a change of results.
+#[test]
+fn auto_is_profiles_by_a_rule_that_reads_the_specification_alone() {
+    const MANY: u64 = 1 << 22;
+    let file = || Start::File("loads.txt".into());
+    for (process, profile) in [
+        (leaky(MANY, 2, 0.95, Start::Empty), true),
+        (leaky(MANY - 1, 2, 0.95, Start::Empty), false),
+        (leaky(MANY, 2, 1.0, Start::OneBin(1 << 31)), true),
+        (leaky(MANY, 2, 0.95, file()), false),
+        // With one choice the drift (1 - lambda) n must be 2^14.
+        (leaky(MANY, 1, 1.0 - 1.0 / 256.0, Start::Empty), true),
+        (leaky(MANY, 1, 1.0 - 1.0 / 257.0, Start::Empty), false),
+        (leaky(1 << 30, 1, 1.0 - 1.0 / 257.0, Start::Empty), true),
+        (leaky(1 << 31, 1, 1.0, Start::Empty), false),
+        (leaky((1 << 31) + 1, 1, 1.0, Start::Empty), true),
+    ] {
+        let choice = Choice::Auto.resolve(&process, false);
+        assert_eq!(choice, if profile { Choice::Profile } else { Choice::Auto }, "{process:?}");
+        assert_eq!(choice.stream() == StreamKind::Profile, profile);
+        assert_eq!(Choice::Auto.resolve(&process, true), Choice::Auto, "final loads are those of single bins");
+        for named in [Choice::Cpu, Choice::Gpu, Choice::Reference, Choice::Profile] {
+            assert_eq!(named.resolve(&process, false), named);
+        }
     }
 }
 

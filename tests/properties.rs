@@ -1,6 +1,6 @@
 //! What holds for every specification, tried on random small ones.
 
-use leakybins::backend::{Backend, BlockResult, Control, Host, Job};
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Work};
 use leakybins::number;
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
@@ -58,13 +58,15 @@ fn specs() -> impl Strategy<Value = Spec> {
 }
 
 fn histograms() -> impl Strategy<Value = Histogram> {
-    prop::collection::vec((prop_oneof![0u64..50, 4090u64..4100, 0u64..1 << 31], 0u64..1 << 20), 0..12).prop_map(
-        |counts| {
-            let mut histogram = Histogram::default();
-            counts.into_iter().for_each(|(value, count)| histogram.add(value, count));
-            histogram
-        },
+    prop::collection::vec(
+        (prop_oneof![0u64..50, 4090u64..4100, 0u64..1 << 31], prop_oneof![0u128..1 << 20, 1u128 << 64..1 << 100]),
+        0..12,
     )
+    .prop_map(|counts| {
+        let mut histogram = Histogram::default();
+        counts.into_iter().for_each(|(value, count)| histogram.add(value, count));
+        histogram
+    })
 }
 
 fn moments() -> impl Strategy<Value = Moments> {
@@ -76,7 +78,7 @@ fn moments() -> impl Strategy<Value = Moments> {
 }
 
 fn records() -> impl Strategy<Value = Record> {
-    let counts = (0u64..1 << 60, 0u64..1 << 60);
+    let counts = (0u128..1 << 100, 0u128..1 << 100);
     (counts, histograms(), moments(), moments(), histograms()).prop_map(
         |((arrived, departed), max_load, total_load, empty_bins, load_per_bin)| {
             let flow = Flow { arrived, departed };
@@ -105,7 +107,7 @@ fn merged<'a>(tallies: impl IntoIterator<Item = &'a Tally>) -> Tally {
 fn block(spec: &Spec, mut host: Host, block: Range<u64>) -> BlockResult {
     let process = spec.process.build().expect("valid parameters");
     let job = Job { process: &*process, seed: spec.seed, schedule: spec.schedule, keep_loads: true };
-    host.run(&job, block, &Control::default()).expect("a block that conserves balls")
+    host.run(&Work::Bins(job), block, &Control::default()).expect("a block that conserves balls")
 }
 
 fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
@@ -150,7 +152,7 @@ proptest! {
         prop_assert_eq!(tally.load_per_bin.sum(), tally.total_load.samples.sum);
         prop_assert_eq!(tally.load_per_bin.max(), tally.max_load.max());
         let empty = tally.load_per_bin.iter().next().filter(|level| level.0 == 0).map_or(0, |level| level.1);
-        prop_assert_eq!(u128::from(empty), tally.empty_bins.samples.sum);
+        prop_assert_eq!(empty, tally.empty_bins.samples.sum);
     }
 
     #[test]

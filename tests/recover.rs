@@ -35,7 +35,7 @@ fn follow(spec: &Spec) -> Outcome {
 
 fn counts(histogram: &Histogram, cells: usize) -> Vec<u64> {
     let mut counts = vec![0; cells];
-    histogram.iter().for_each(|(value, count)| counts[(value as usize).min(cells - 1)] += count);
+    histogram.iter().for_each(|(value, count)| counts[(value as usize).min(cells - 1)] += count as u64);
     counts
 }
 
@@ -115,7 +115,7 @@ fn two_bins_recover_by_the_exact_law() {
         let outcome = follow(&spec(parameters.clone(), 50_000, rounds, level as u64));
         let mut law = two_bins_recover(lambda, d, height, level, rounds as usize);
         let mut observed = outcome.recovered.clone();
-        observed.add(rounds + 1, outcome.censored);
+        observed.add(rounds + 1, outcome.censored.into());
         law.push(1.0 - law.iter().sum::<f64>());
         assert_law(&format!("{parameters:?}, level {level}"), &observed, &law);
     }

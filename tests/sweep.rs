@@ -111,7 +111,7 @@ fn bad_grids_are_refused_with_reason_and_remedy() {
     for (flags, reason) in [
         ("--lambda 5..1", "item '5..1'"),
         ("--lambda 0.5,,0.6", "it is empty"),
-        ("--lambda 0.5,1", "lambda = 1 has no stationary law"),
+        ("--lambda 0.5,1", "there is no stationary law"),
         ("--lambda 1.5", "use 0 <= lambda < 1"),
         ("--d 0..2", "use 1 <= d"),
         ("--n 0", "use n >= 1"),

@@ -1,6 +1,6 @@
 //! The CPU: threads over replicas, with the plain or the fast runner.
 
-use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation, memory};
+use super::{Backend, BackendError, BlockResult, Control, Job, Work, check_conservation, memory};
 use crate::process::{Reference, Runner};
 use crate::stats::{Record, Tally};
 use rayon::prelude::*;
@@ -102,7 +102,8 @@ impl Backend for Host {
         if self.fast { "cpu" } else { "reference" }
     }
 
-    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        let Work::Bins(job) = work else { return Err(self.stream().refuse()) };
         let bins = job.process.bins() as usize;
         require_memory(job, block.end - block.start)?;
         let fresh = || Worker::new(job, self.fast);
@@ -140,12 +141,12 @@ mod tests {
     fn a_run_of_many_bins_and_hardly_any_ball_can_be_cancelled() {
         let process = Leaky::new(&Parameters { n: 1 << 20, lambda: 1e-9, ..Parameters::default() }).expect("valid");
         let schedule = Schedule { rounds: 1 << 40, burn_in: 0, every: 1 << 39, loads_every: 0, measure: Measure::Post };
-        let job = Job { process: &process, seed: 1, schedule, keep_loads: false };
+        let work = Work::Bins(Job { process: &process, seed: 1, schedule, keep_loads: false });
         for mut host in [Host::cpu(), Host::reference()] {
             let control = Control::default();
             let begun = Instant::now();
             let ended = thread::scope(|scope| {
-                let running = scope.spawn(|| host.run(&job, 0..1, &control));
+                let running = scope.spawn(|| host.run(&work, 0..1, &control));
                 while control.rounds() == 0 && begun.elapsed() < Duration::from_secs(20) {
                     thread::sleep(Duration::from_millis(1));
                 }

@@ -1,5 +1,5 @@
 //! Where blocks of replicas are computed. Every backend gives the same bits, but the one on profiles, which gives
-//! another sample of the same law.
+//! another sample of the same law ([`StreamKind`]).
 
 pub mod gpu;
 mod host;
@@ -15,8 +15,10 @@ pub use select::{Choice, Options, open};
 use crate::process::leaky::{Arrivals, Leaky, Parameters};
 use crate::process::start::Start;
 use crate::process::{Measure, Process};
+use crate::profile::PROFILE_STREAM_VERSION;
 use crate::run::Schedule;
 use crate::stats::Tally;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -56,7 +58,7 @@ impl Control {
     }
 }
 
-/// What a backend is asked to run.
+/// A run bin by bin.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// The process.
@@ -67,6 +69,15 @@ pub struct Job<'a> {
     pub schedule: Schedule,
     /// Whether the final loads are wanted.
     pub keep_loads: bool,
+}
+
+/// What a backend is asked to run.
+#[derive(Clone, Copy, Debug)]
+pub enum Work<'a> {
+    /// A run bin by bin.
+    Bins(Job<'a>),
+    /// A run on profiles.
+    Profile(ProfileJob<'a>),
 }
 
 /// The result of a block of replicas.
@@ -98,9 +109,9 @@ pub enum BackendError {
         /// Balls before the first round.
         initial: u128,
         /// Balls that arrived.
-        arrived: u64,
+        arrived: u128,
         /// Balls that were deleted.
-        departed: u64,
+        departed: u128,
         /// Balls after the last round.
         left: u128,
     },
@@ -133,6 +144,35 @@ pub enum BackendError {
     Lost(String),
 }
 
+/// A way to draw the random numbers of a process. All have the same law, and each its own bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamKind {
+    /// Ball by ball into single bins.
+    Bins,
+    /// Whole numbers of balls and bins, by load.
+    Profile,
+}
+
+impl StreamKind {
+    /// Version of the stream on profiles, for what is drawn from it: [`PROFILE_STREAM_VERSION`].
+    #[must_use]
+    pub fn profile_version(self) -> Option<u32> {
+        (self == StreamKind::Profile).then_some(PROFILE_STREAM_VERSION)
+    }
+
+    /// What a backend of this stream says to work of the other.
+    fn refuse(self) -> BackendError {
+        BackendError::Unsupported(
+            match self {
+                StreamKind::Bins => "this backend simulates single bins and was given a profile; use --backend profile",
+                StreamKind::Profile => "this backend simulates profiles and was given single bins; use --backend cpu",
+            }
+            .to_owned(),
+        )
+    }
+}
+
 /// A place that computes blocks.
 pub trait Backend: Send {
     /// Its name as in `--backend`.
@@ -143,11 +183,16 @@ pub trait Backend: Send {
         None
     }
 
-    /// Runs all rounds of the replicas in `block`.
+    /// Which random numbers it draws: results of one stream are equal to the last digit.
+    fn stream(&self) -> StreamKind {
+        StreamKind::Bins
+    }
+
+    /// Runs all rounds of the replicas in `block`; `work` is of the kind that [`stream`](Self::stream) says.
     ///
     /// # Errors
     /// [`BackendError`]; a result is returned only if it conserves balls.
-    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError>;
+    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError>;
 
     /// Starts afresh after [`BackendError::Lost`], and checks what it gets as [`open`] does.
     ///
@@ -166,9 +211,9 @@ pub(crate) fn agrees_with_reference(backend: &mut dyn Backend) -> Result<bool, B
     let parameters = Parameters { n: 1000, lambda: 0.95, d: 3, arrivals: Arrivals::Poisson, start: Start::OneBin(50) };
     let process = Leaky::new(&parameters).expect("these parameters are valid");
     let schedule = Schedule { rounds: 60, burn_in: 10, every: 3, loads_every: 2, measure: Measure::Post };
-    let job = Job { process: &process, seed: 0x1EA4_B125, schedule, keep_loads: true };
-    let expected = Host::reference().run(&job, 0..5, &Control::default())?;
-    Ok(backend.run(&job, 0..5, &Control::default())? == expected)
+    let work = Work::Bins(Job { process: &process, seed: 0x1EA4_B125, schedule, keep_loads: true });
+    let expected = Host::reference().run(&work, 0..5, &Control::default())?;
+    Ok(backend.run(&work, 0..5, &Control::default())? == expected)
 }
 
 /// Refuses a tally that does not conserve balls.

@@ -1,9 +1,9 @@
 //! Runs on profiles: threads over replicas, each replica one profile.
 //!
-//! The law is that of the other backends, the bits are not. As a [`Backend`], [`Profiles`] takes what they take; a
-//! [`ProfileJob`] has room for [`MAX_BINS`](crate::profile::MAX_BINS) bins.
+//! The law is that of the other backends, the bits are not, and there is room for
+//! [`MAX_BINS`](crate::profile::MAX_BINS) bins.
 
-use super::{Backend, BackendError, BlockResult, Control, Job, check_conservation};
+use super::{Backend, BackendError, BlockResult, Control, StreamKind, Work, check_conservation};
 use crate::process::Measure;
 use crate::profile::{Profile, ProfileChain, Thrower};
 use crate::rng::stream::Stream;
@@ -15,6 +15,8 @@ use std::ops::Range;
 
 /// Rounds between two looks at the control: some milliseconds of work.
 const ROUNDS_PER_STEP: u64 = 64;
+/// Most balls of a run: half the range of a count, for arrivals may exceed one a bin and round.
+const MOST_COUNTED: u128 = 1 << 127;
 
 /// The backend on profiles.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,20 +27,17 @@ impl Backend for Profiles {
         "profile"
     }
 
-    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-        if job.keep_loads {
-            let why = "a profile has no loads of single bins; use another backend for them";
-            return Err(BackendError::Unsupported(why.to_owned()));
-        }
-        let process = job.process.profile().ok_or_else(|| {
-            BackendError::Unsupported("this process has no form on profiles; use --backend cpu".to_owned())
-        })?;
-        let job = ProfileJob { process, seed: job.seed, replicas: block.end - block.start, schedule: job.schedule };
+    fn stream(&self) -> StreamKind {
+        StreamKind::Profile
+    }
+
+    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        let Work::Profile(job) = work else { return Err(self.stream().refuse()) };
         Ok(BlockResult { tally: job.run(block, control)?, loads: Vec::new() })
     }
 }
 
-/// What is run on profiles.
+/// A run on profiles.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileJob<'a> {
     /// The process.
@@ -52,15 +51,26 @@ pub struct ProfileJob<'a> {
 }
 
 impl ProfileJob<'_> {
-    /// Refuses a run whose counts would not fit the 64 bits that a tally has for each.
+    /// Refuses a run whose sums would not fit the 128 bits that a tally has for each.
+    ///
+    /// The largest are those of the squares of the replicas' sums. Loads are not known before the run: they are looked at
+    /// where they are sampled.
     fn check_counts(&self) -> Result<(), BackendError> {
         let (replicas, rounds) = (self.replicas, self.schedule.rounds);
-        let n = u128::from(self.process.bins());
-        let balls = n * u128::from(rounds) * u128::from(replicas);
-        if balls >= 1 << 63 {
+        let (n, samples) = (self.process.bins(), self.schedule.samples_per_replica());
+        let balls = u128::from(n).checked_mul(u128::from(rounds) * u128::from(replicas));
+        if balls.is_none_or(|balls| balls > MOST_COUNTED) {
             return Err(BackendError::Unsupported(format!(
-                "{replicas} replicas of {rounds} rounds with {n} bins throw up to {balls} balls, and they are counted \
-                 in 63 bits; use fewer replicas, rounds or bins"
+                "{replicas} replicas of {rounds} rounds with {n} bins throw more balls than are counted (2^127); use \
+                 fewer replicas, rounds or bins"
+            )));
+        }
+        let most = self.most_balls();
+        if n > most {
+            return Err(BackendError::Unsupported(format!(
+                "{samples} samples of {n} bins in each of {replicas} replicas are too many for the exact sums of squares \
+                 (of 128 bits, which hold {most} bins or balls a sample here); sample less often (--every), or use fewer \
+                 replicas or bins"
             )));
         }
         Ok(())
@@ -128,7 +138,7 @@ impl Worker {
             if job.schedule.measure == Measure::Post {
                 sample(job, round, &profile, most_balls, &mut record)?;
             }
-            record.flow.add(Flow { arrived, departed });
+            record.flow.add(Flow { arrived: arrived.into(), departed: departed.into() });
         }
         self.tally.final_balls += profile.balls();
         self.tally.add(&record);
@@ -150,14 +160,14 @@ fn sample(
     let balls = profile.balls();
     if balls > u128::from(most_balls) {
         return Err(BackendError::Unsupported(format!(
-            "a total load of {balls} balls is too large for the exact sum of the squares of so many samples; sample \
-             less often, or use fewer replicas or bins"
+            "a total load of {balls} balls is too large for the exact sums of squares of this run (of 128 bits, which \
+             hold {most_balls} balls a sample here); sample less often (--every), or use fewer replicas or bins"
         )));
     }
     record.sample(profile.max_load(), balls as u64, profile.empty_bins());
     if job.schedule.samples_loads(round) {
         for level in profile.levels() {
-            record.load_per_bin.add(level.load, level.bins);
+            record.load_per_bin.add(level.load, level.bins.into());
         }
     }
     Ok(())
@@ -192,9 +202,16 @@ mod tests {
     fn counts_that_do_not_fit_are_refused_before_the_run() {
         let process = LeakyProfile::new(&Parameters { n: 1 << 40, ..Parameters::default() }).expect("valid");
         let schedule = Schedule { rounds: 1 << 20, burn_in: 0, every: 1, loads_every: 0, measure: Measure::Post };
-        let job = |replicas| ProfileJob { process: &process, seed: 1, replicas, schedule };
-        assert!(job(7).check_counts().is_ok());
-        let refused = job(8).run(0..1, &Control::default()).expect_err("2^63 balls");
-        assert!(refused.to_string().contains("use fewer replicas"), "{refused}");
+        let job = |replicas, schedule| ProfileJob { process: &process, seed: 1, replicas, schedule };
+        let refused = |job: ProfileJob<'_>| job.run(0..1, &Control::default()).expect_err("refused").to_string();
+        // Squares of 2^20 samples of 2^40 bins: 2^120 for each replica.
+        assert!(job(255, schedule).check_counts().is_ok());
+        assert!(refused(job(256, schedule)).contains("1048576 samples of 1099511627776 bins in each of 256 replicas"));
+        // One sample a replica, but 2^127 balls and more.
+        let long = Schedule { rounds: 1 << 48, burn_in: (1 << 48) - 1, ..schedule };
+        assert!(job(1 << 16, long).check_counts().is_ok());
+        let larger = LeakyProfile::new(&Parameters { n: 1 << 49, ..Parameters::default() }).expect("valid");
+        let job = ProfileJob { process: &larger, seed: 1, replicas: 1 << 32, schedule: long };
+        assert!(refused(job).contains("2^127"));
     }
 }

@@ -1,13 +1,14 @@
 //! Which backend a run gets.
 
 use super::gpu::{Gpu, Tuning};
-use super::{Backend, BackendError, Host, Profiles};
+use super::{Backend, BackendError, Host, Profiles, StreamKind};
+use crate::process::ProcessSpec;
 use std::time::Duration;
 
 /// The backends by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Choice {
-    /// A real GPU if there is one, else the CPU
+    /// Profiles for many bins (from 2^22, by a fixed rule); else a real GPU if there is one, else the CPU
     #[default]
     Auto,
     /// The GPU
@@ -18,6 +19,28 @@ pub enum Choice {
     Reference,
     /// The numbers of bins by load, whose law is the same, but not the digits of a result; hardly slower for more bins
     Profile,
+}
+
+impl Choice {
+    /// What [`Choice::Auto`] is for `process`: profiles by the rule of
+    /// [`ProcessSpec::prefers_profile`], unless the loads of single bins are wanted; whether it is the GPU or the CPU
+    /// else, which give the same bits, is open. The other choices are what they are.
+    #[must_use]
+    pub fn resolve(self, process: &ProcessSpec, keep_loads: bool) -> Choice {
+        match self {
+            Choice::Auto if !keep_loads && process.prefers_profile() => Choice::Profile,
+            other => other,
+        }
+    }
+
+    /// Which random numbers the backend will draw, whichever it is.
+    #[must_use]
+    pub fn stream(self) -> StreamKind {
+        match self {
+            Choice::Auto | Choice::Gpu | Choice::Cpu | Choice::Reference => StreamKind::Bins,
+            Choice::Profile => StreamKind::Profile,
+        }
+    }
 }
 
 /// How to find and drive a GPU.
@@ -44,7 +67,8 @@ impl Default for Options {
 /// # Errors
 /// [`BackendError::NoAdapter`] where a GPU was asked for and none fits; the message lists what there is.
 /// [`BackendError::SelfCheck`] where the GPU computes wrongly. With [`Choice::Auto`] the CPU is taken only where there
-/// is no GPU: one that is named and missing, or that is there and fails, is an error.
+/// is no GPU: one that is named and missing, or that is there and fails, is an error. Whether a process had better run on
+/// profiles is [`Choice::resolve`]'s to say.
 pub fn open(choice: Choice, options: &Options) -> Result<Box<dyn Backend>, BackendError> {
     match choice {
         Choice::Reference => Ok(Box::new(Host::reference())),

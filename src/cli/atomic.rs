@@ -48,6 +48,11 @@ impl AtomicFile {
         target(self).is_some_and(|t| Some(t) == target(other))
     }
 
+    /// Whether it would appear at `path`.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        self.rename.as_ref().is_some_and(|(_, target)| *target == resolved(path))
+    }
+
     /// Makes the file appear under its name.
     ///
     /// # Errors

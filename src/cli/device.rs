@@ -1,16 +1,20 @@
 //! Where to compute, as flags.
 
 use super::exit::Refused;
-use super::say;
 use crate::backend::{self, Backend, Choice};
+use crate::process::ProcessSpec;
 use crate::run::Event;
 use anyhow::Context;
 use std::time::Duration;
 
+/// Said where `auto` means profiles.
+const AUTO_RULE: &str = " (auto: n is large; --backend cpu or gpu draws another sample of the same law)";
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Backend")]
 pub(super) struct Device {
-    /// Where to compute; the result is the same, except on profiles
+    /// Where to compute; the result is the same, except on profiles. `auto` with --gpu or --dump-loads is never on
+    /// profiles
     #[arg(long, global = true, value_enum, default_value_t)]
     backend: Choice,
     /// Adapter: its index, a part of its name, or pci:ADDRESS (see `leakybins devices`)
@@ -24,7 +28,7 @@ pub(super) struct Device {
           default_value = "100")]
     submit_ms: u64,
     #[command(flatten)]
-    threads: Threads,
+    pub(super) threads: Threads,
 }
 
 #[derive(Debug, clap::Args)]
@@ -58,18 +62,37 @@ impl Device {
         Ok(())
     }
 
-    /// Starts the threads and opens the backend; says which it is unless `quiet`.
-    pub(super) fn open(&self, quiet: bool) -> anyhow::Result<Box<dyn Backend>> {
-        self.threads.start()?;
+    /// The backend for `process`, which follows from the command alone. Who names an adapter wants a GPU.
+    pub(super) fn choice(&self, process: &ProcessSpec, keep_loads: bool) -> Choice {
+        self.general().resolve(process, keep_loads)
+    }
+
+    /// The choice before the process is looked at.
+    pub(super) fn general(&self) -> Choice {
+        match self.backend {
+            Choice::Auto if self.gpu.is_some() => Choice::Gpu,
+            other => other,
+        }
+    }
+
+    /// Opens the backend of `choice`; says which it is unless `quiet`.
+    pub(super) fn open(&self, choice: Choice, quiet: bool) -> anyhow::Result<Box<dyn Backend>> {
         let options = backend::Options {
             gpu: self.gpu.clone(),
             allow_software: self.allow_software,
             submit_budget: Duration::from_millis(self.submit_ms),
             ..backend::Options::default()
         };
-        let backend = backend::open(self.backend, &options)?;
+        let backend = backend::open(choice, &options)?;
         if !quiet {
-            say(&format!("backend: {}", describe(&*backend)));
+            let rule = if choice == Choice::Profile && self.backend == Choice::Auto { AUTO_RULE } else { "" };
+            tracing::info!(
+                backend = backend.name(),
+                adapter = backend.adapter(),
+                threads = rayon::current_num_threads() as u64,
+                "backend: {}{rule}",
+                describe(&*backend)
+            );
         }
         Ok(backend)
     }
@@ -82,14 +105,14 @@ fn describe(backend: &dyn Backend) -> String {
     )
 }
 
-/// What happened to the device, for people.
-pub(super) fn warn(event: &Event) -> String {
+/// Tells what happened to the device.
+pub(super) fn warn(event: &Event) {
     match event {
         Event::DeviceRenewed(reason) => {
-            format!("warning: the device was lost ({reason}); its block is computed again on a new one")
+            tracing::warn!(reason, "the device was lost ({reason}); its block is computed again on a new one");
         }
         Event::FellBackToCpu(reason) => {
-            format!("warning: the device was lost ({reason}); this block and all later ones run on the CPU")
+            tracing::warn!(reason, "the device was lost ({reason}); this block and all later ones run on the CPU");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `leakybins devices`: what adapters there are.
 
 use super::exit::Exit;
-use super::{Format, INSTALL_DRIVER, pretty, print, say};
+use super::{Format, INSTALL_DRIVER, pretty, print};
 use crate::backend::gpu::{AdapterKind, AdapterSummary, adapters};
 
 /// Arguments of `leakybins devices`.
@@ -21,11 +21,11 @@ pub(super) fn run(arguments: &DevicesArgs) -> anyhow::Result<Exit> {
     };
     print(text.as_bytes())?;
     if adapters.is_empty() {
-        say(&format!("no adapter found; {INSTALL_DRIVER}; `leakybins doctor` says more"));
+        tracing::info!("no adapter found; {INSTALL_DRIVER}; `leakybins doctor` says more");
     } else if adapters.iter().all(|a| a.kind == AdapterKind::Software) {
-        say(&format!(
+        tracing::info!(
             "software adapters only: used with --allow-software, slower than --backend cpu; {INSTALL_DRIVER}"
-        ));
+        );
     }
     Ok(Exit::Done)
 }

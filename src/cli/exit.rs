@@ -4,16 +4,20 @@
 //! |---|---|
 //! | 0 | done |
 //! | 1 | unexpected failure, such as a full disk |
-//! | 2 | usage: a flag, parameter, file or memory need that is refused; nothing was run |
+//! | 2 | usage: a flag, parameter, file or memory need that is refused |
+//! | 3 | `merge --check`: blocks are missing |
 //! | 4 | no suitable adapter, or the device failed or was lost |
-//! | 5 | data integrity: balls were not conserved |
-//! | 6 | self-check failed: a device or the CPU path differs from the definition |
+//! | 5 | data integrity: balls were not conserved, or a journal is damaged |
+//! | 6 | self-check failed: a device or the CPU path differs from the definition, or a block from its verification |
+//! | 75 | interrupted by a signal; the finished blocks are in the journal: run the same command to continue |
 //! | 130 | interrupted by a signal; no result |
 
+use super::log::{Form, fail};
 use crate::backend::BackendError;
+use crate::journal::JournalError;
 use crate::plot::PlotError;
 use crate::process::ParameterError;
-use crate::run::{RunError, SpecError};
+use crate::run::{EnvironmentError, RunError, SpecError};
 use crate::stats::interval::IntervalError;
 use crate::theory::TheoryError;
 use std::process::ExitCode;
@@ -24,9 +28,11 @@ Exit codes:
   0    done
   1    unexpected failure, such as a full disk
   2    usage: a flag, parameter, file or memory need that is refused
+  3    merge --check: blocks are missing
   4    no suitable adapter, or the device failed or was lost
-  5    data integrity: balls were not conserved
-  6    self-check failed: a backend differs from the definition
+  5    data integrity: balls were not conserved, or a journal is damaged
+  6    self-check failed: a backend, or a block of a journal, differs from the definition
+  75   interrupted by a signal; run the same command to continue its journal
   130  interrupted by a signal; no result";
 
 /// How a command ended. The discriminant is the exit code.
@@ -39,14 +45,35 @@ pub enum Exit {
     Failure = 1,
     /// Usage, or refused parameters.
     Usage = 2,
+    /// Blocks are missing.
+    Incomplete = 3,
     /// No suitable adapter, or the device failed or was lost.
     NoDevice = 4,
-    /// Balls were not conserved.
+    /// Balls were not conserved, or a journal is damaged.
     Integrity = 5,
-    /// A backend differs from the definition.
+    /// A backend or a block differs from the definition.
     SelfCheck = 6,
+    /// Interrupted by a signal; the same command goes on.
+    Resumable = 75,
     /// Interrupted by a signal.
     Interrupted = 130,
+}
+
+impl Exit {
+    /// Its name in messages for programs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Exit::Done => "done",
+            Exit::Failure => "failure",
+            Exit::Usage => "usage",
+            Exit::Incomplete => "incomplete",
+            Exit::NoDevice => "no-device",
+            Exit::Integrity => "integrity",
+            Exit::SelfCheck => "self-check",
+            Exit::Resumable => "resumable",
+            Exit::Interrupted => "interrupted",
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -60,10 +87,36 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub(super) struct Refused(pub(super) String);
 
+/// A signal stopped a run with a journal.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted: {0}; run the same command to continue")]
+pub(super) struct Resumable(pub(super) String);
+
 /// Says on standard error what went wrong, and gives the exit code for it.
-pub fn explain(error: &anyhow::Error) -> Exit {
-    super::say(&format!("error: {error:#}"));
-    classify(error)
+pub(super) fn explain(error: &anyhow::Error) -> Exit {
+    if let Some(error) = error.downcast_ref::<clap::Error>() {
+        return explain_words(error);
+    }
+    let exit = classify(error);
+    fail(&format!("{error:#}"), exit);
+    exit
+}
+
+/// The same for words of the command line that are not understood, or that ask for help.
+fn explain_words(error: &clap::Error) -> Exit {
+    if !error.use_stderr() {
+        // Whoever has gone away needs no help.
+        let _ = error.print();
+        return Exit::Done;
+    }
+    if Form::chosen() == Form::Text {
+        // In colour where that is wanted.
+        let _ = error.print();
+    } else {
+        let text = error.render().to_string();
+        fail(text.trim_start_matches("error: ").trim_end(), Exit::Usage);
+    }
+    Exit::Usage
 }
 
 fn classify(error: &anyhow::Error) -> Exit {
@@ -71,11 +124,19 @@ fn classify(error: &anyhow::Error) -> Exit {
         return match error {
             RunError::Spec(_) | RunError::Parameter(_) => Exit::Usage,
             RunError::Backend(e) => of_backend(e),
+            RunError::Journal(e) => of_journal(e),
+            RunError::TooLarge => Exit::Integrity,
             RunError::Loads(_) => Exit::Failure,
         };
     }
     if let Some(error) = error.downcast_ref::<BackendError>() {
         return of_backend(error);
+    }
+    if let Some(error) = error.downcast_ref::<JournalError>() {
+        return of_journal(error);
+    }
+    if error.is::<Resumable>() {
+        return Exit::Resumable;
     }
     if let Some(error) = error.downcast_ref::<PlotError>() {
         return if matches!(error, PlotError::Drawing(_)) { Exit::Failure } else { Exit::Usage };
@@ -83,6 +144,7 @@ fn classify(error: &anyhow::Error) -> Exit {
     if error.is::<Refused>()
         || error.is::<IntervalError>()
         || error.is::<SpecError>()
+        || error.is::<EnvironmentError>()
         || error.is::<ParameterError>()
         || error.is::<TheoryError>()
     {
@@ -98,6 +160,19 @@ fn of_backend(error: &BackendError) -> Exit {
         BackendError::Memory { .. } | BackendError::Unsupported(_) => Exit::Usage,
         BackendError::SelfCheck(_) => Exit::SelfCheck,
         BackendError::NoAdapter(_) | BackendError::Device(_) | BackendError::Lost(_) => Exit::NoDevice,
+    }
+}
+
+fn of_journal(error: &JournalError) -> Exit {
+    match error {
+        JournalError::Damaged { .. } | JournalError::Conflict { .. } => Exit::Integrity,
+        JournalError::Unwritable { .. } | JournalError::TooLong { .. } | JournalError::Broken(_) => Exit::Failure,
+        JournalError::Unreadable { .. }
+        | JournalError::NoJournal { .. }
+        | JournalError::Locked(_)
+        | JournalError::Differs { .. }
+        | JournalError::OtherStream(_)
+        | JournalError::Empty(_) => Exit::Usage,
     }
 }
 
@@ -128,6 +203,11 @@ mod tests {
             (BackendError::Unsupported("x".into()).into(), Exit::Usage),
             (RunError::from(BackendError::SelfCheck("x".into())).into(), Exit::SelfCheck),
             (RunError::from(BackendError::Cancelled).into(), Exit::Interrupted),
+            (Resumable("x".into()).into(), Exit::Resumable),
+            (RunError::TooLarge.into(), Exit::Integrity),
+            (JournalError::Locked("x".into()).into(), Exit::Usage),
+            (RunError::from(JournalError::Broken("x".into())).into(), Exit::Failure),
+            (JournalError::Damaged { name: "x".into(), line: 1, reason: "y".into() }.into(), Exit::Integrity),
         ] {
             assert_eq!(classify(&error), exit, "{error:?}");
         }

@@ -3,21 +3,32 @@
 //! Standard output carries results and nothing else; all that is said to a person goes to standard error.
 
 mod atomic;
+mod completions;
 mod device;
 mod devices;
 mod doctor;
 pub mod exit;
+mod experiment;
+mod journal;
+mod log;
+mod man;
+mod merge;
 mod output;
 mod plot;
 mod progress;
 mod recover;
+mod report;
 mod run;
 mod signals;
 mod sweep;
 mod theory;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use exit::Exit;
+use experiment::{Experiment, Request, early, unknown_variables};
+use log::{Form, Messages};
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 
 /// Monte Carlo engine for balls-into-bins and load-balancing processes, on GPU and CPU with the same bits
@@ -26,6 +37,10 @@ use std::io::{self, ErrorKind, Write};
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    experiment: Experiment,
+    #[command(flatten)]
+    messages: Messages,
 }
 
 #[derive(Debug, Subcommand)]
@@ -36,6 +51,12 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Follow a process from its start back to its usual loads
     Recover(Box<recover::RecoverArgs>),
+    /// Report what is in a journal
+    Report(report::ReportArgs),
+    /// Make one journal of several, or say what is missing
+    Merge(merge::MergeArgs),
+    /// Compute some blocks of a journal again and compare
+    Verify(verify::VerifyArgs),
     /// Say what is known without simulation: exact and mean-field laws
     Theory(theory::TheoryArgs),
     /// Draw a result as SVG or PNG
@@ -44,6 +65,10 @@ enum Command {
     Devices(devices::DevicesArgs),
     /// Say whether a headless GPU run would work here, and what is missing
     Doctor(doctor::DoctorArgs),
+    /// Write a script that completes flags in a shell
+    Completions(completions::CompletionsArgs),
+    /// Write pages for man
+    Man(man::ManArgs),
 }
 
 /// Form of what `devices` and `doctor` say.
@@ -60,20 +85,56 @@ enum Format {
 const INSTALL_DRIVER: &str = "install the Vulkan driver of the GPU: on Debian or Ubuntu libnvidia-gl-VERSION of the \
      kernel driver's version for NVIDIA, mesa-vulkan-drivers for AMD and Intel";
 
-impl Cli {
-    /// Does what the command line asks for.
-    ///
-    /// # Errors
-    /// Whatever stopped it; [`exit::explain`] turns it into a message and an exit code.
-    pub fn run(self) -> anyhow::Result<Exit> {
-        match self.command {
+/// Does what the words of the command line ask for, and says on standard error what went wrong.
+#[must_use]
+pub fn run(words: &[OsString]) -> Exit {
+    perform(words).unwrap_or_else(|error| exit::explain(&error))
+}
+
+fn perform(words: &[OsString]) -> anyhow::Result<Exit> {
+    let request = Request::read(words).inspect_err(|_| {
+        // The reason is told in the form that was asked for, as far as that can be understood.
+        let form = early(words, "log-format");
+        if form.is_some_and(|form| form == "json") {
+            Form::Json.choose();
+        }
+    })?;
+    request.cli.messages.start()?;
+    for name in unknown_variables() {
+        tracing::warn!(name, "the variable {name} stands for no flag of any command; it has no effect");
+    }
+    if request.cli.experiment.print_spec {
+        print(request.spec(&request.cli.command.derived()?)?.as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    request.cli.command.run()
+}
+
+impl Command {
+    /// Values of flags that were left out and whose defaults follow from other values. Refuses what the command would.
+    fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
+        match self {
+            Command::Run(arguments) => arguments.derived(),
+            Command::Sweep(arguments) => arguments.derived(),
+            Command::Recover(arguments) => arguments.derived(),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn run(self) -> anyhow::Result<Exit> {
+        match self {
             Command::Run(arguments) => run::run(*arguments),
             Command::Sweep(arguments) => sweep::run(*arguments),
             Command::Recover(arguments) => recover::run(*arguments),
+            Command::Report(arguments) => report::run(&arguments),
+            Command::Merge(arguments) => merge::run(&arguments),
+            Command::Verify(arguments) => verify::run(&arguments),
             Command::Theory(arguments) => theory::run(&arguments),
             Command::Plot(arguments) => plot::run(&arguments),
             Command::Devices(arguments) => devices::run(&arguments),
             Command::Doctor(arguments) => doctor::run(&arguments),
+            Command::Completions(arguments) => completions::run(&arguments),
+            Command::Man(arguments) => man::run(&arguments),
         }
     }
 }
@@ -90,9 +151,4 @@ fn print(bytes: &[u8]) -> io::Result<()> {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
-}
-
-/// Says something to a person. Nobody listening is no reason to fail.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }

@@ -2,7 +2,8 @@
 
 use super::atomic::AtomicFile;
 use super::exit::Refused;
-use super::{print, say};
+use super::print;
+use super::progress::Show;
 use crate::plot;
 use crate::report::{Format, Render};
 use anyhow::Context;
@@ -23,6 +24,9 @@ pub(super) struct Output {
     /// File for a picture of the result, NAME.svg or NAME.png; `leakybins plot` draws others from JSON
     #[arg(long, global = true, value_name = "FILE", value_parser = file)]
     plot: Option<PathBuf>,
+    /// How to show progress
+    #[arg(long, global = true, value_enum, default_value_t)]
+    progress: Show,
     /// Show neither the backend nor the progress
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
@@ -44,6 +48,11 @@ pub(super) struct Destination {
 }
 
 impl Output {
+    /// How to show progress.
+    pub(super) fn progress(&self) -> Show {
+        if self.quiet { Show::Never } else { self.progress }
+    }
+
     /// Opens what is to be written, so that a file that cannot be is refused before the work. No file may be one of
     /// `others`, nor another one of the result.
     pub(super) fn open(&self, others: &[&AtomicFile]) -> anyhow::Result<Destination> {
@@ -82,20 +91,32 @@ pub(super) fn fill(mut file: AtomicFile, bytes: &[u8], what: &str) -> anyhow::Re
 }
 
 impl Destination {
+    /// Refuses to replace the journal at `path` by a result.
+    pub(super) fn keep_off(&self, path: &Path) -> Result<(), Refused> {
+        let files = self.file.iter().chain(self.picture.iter().map(|(file, _)| file));
+        if files.into_iter().any(|file| file.is_at(path)) {
+            let reason =
+                format!("{} is the journal and would be replaced by a result; name another file", path.display());
+            return Err(Refused(reason));
+        }
+        Ok(())
+    }
+
     /// Writes the result where it belongs, and its warnings to standard error.
     pub(super) fn publish(self, result: &impl Render) -> anyhow::Result<()> {
         for warning in result.warnings() {
-            say(&format!("warning: {warning}"));
+            tracing::warn!("{warning}");
         }
+        let bytes = result.render(self.format)?;
+        match self.file {
+            Some(file) => fill(file, &bytes, "result")?,
+            None => print(&bytes).context("the result could not be written; check the space left")?,
+        }
+        // Not every result can be drawn, and none may be lost for that.
         if let Some((file, format)) = self.picture {
             fill(file, &plot::render(&result.render(Format::Json)?, None, format)?, "picture")?;
         }
-        // The result comes last: where it is, everything is.
-        let bytes = result.render(self.format)?;
-        match self.file {
-            Some(file) => fill(file, &bytes, "result"),
-            None => print(&bytes).context("the result could not be written; check the space left"),
-        }
+        Ok(())
     }
 }
 
@@ -104,7 +125,7 @@ impl Destination {
 pub(super) fn seed(given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| {
         let seed = rand::random::<u64>() >> 11;
-        say(&format!("seed: {seed} (fresh; --seed {seed} gives this result again)"));
+        tracing::info!(seed, "seed: {seed} (fresh; --seed {seed} gives this result again)");
         seed
     })
 }

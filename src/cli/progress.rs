@@ -1,33 +1,73 @@
-//! The progress bar, where standard error is a terminal.
+//! How far a command is: a bar where standard error is a terminal, or lines of JSON.
+//!
+//! A line is an object with `kind` = `progress`, `rounds` (done, over all replicas), `of` (most rounds), `elapsed_s`,
+//! `rounds_per_s`, `balls_per_s` (from the expected balls of a round), `eta_s` (`null` before the first round); for a
+//! sweep also the `part` of `parts` that all this is about. The rates are means since the beginning.
 
+use super::log;
 use crate::backend::Control;
 use crate::report::human;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use serde_json::json;
 use std::fmt::Write;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Time between two looks at the control.
+/// Time between two looks at the control by a bar.
 const TICK: Duration = Duration::from_millis(100);
+/// Time between two lines of JSON.
+const LINE: Duration = Duration::from_secs(1);
 
-/// Shows how far a run is. Invisible where standard error is no terminal.
+/// The bar that is visible now.
+static VISIBLE: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Does `write` where the bar does not disturb it.
+pub(super) fn beside_the_bar(write: impl FnOnce()) {
+    let bar = VISIBLE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match bar {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Show {
+    /// A bar where standard error is a terminal
+    #[default]
+    Auto,
+    /// Not at all
+    Never,
+    /// An object a second on standard error
+    Json,
+}
+
+/// Shows how far a run is.
 #[derive(Debug)]
 pub(super) struct Progress {
+    show: Show,
     bar: ProgressBar,
+    /// Most rounds over all replicas.
+    rounds: u64,
+    /// Expected balls of a round.
+    balls: f64,
+    /// Number of this part, and of all parts.
+    part: (usize, usize),
     /// Rounds that the control had counted before.
     before: u64,
 }
 
 impl Progress {
-    /// `rounds` over all replicas, of `balls` expected balls each; nothing is shown where `visible` is false.
-    pub(super) fn new(rounds: u64, balls: f64, visible: bool) -> Self {
-        Self::of_part(rounds, balls, (1, 1), 0, visible)
+    /// `rounds` over all replicas, of `balls` expected balls each.
+    pub(super) fn new(rounds: u64, balls: f64, show: Show) -> Self {
+        Self::of_part(rounds, balls, (1, 1), 0, show)
     }
 
     /// The same for one part of several, as (number, parts), if the control has counted the rounds `before` it.
-    pub(super) fn of_part(rounds: u64, balls: f64, (part, parts): (usize, usize), before: u64, visible: bool) -> Self {
-        let bar = if visible { ProgressBar::new(rounds) } else { ProgressBar::hidden() };
+    pub(super) fn of_part(rounds: u64, balls: f64, part: (usize, usize), before: u64, show: Show) -> Self {
+        let bar = if show == Show::Auto { ProgressBar::new(rounds) } else { ProgressBar::hidden() };
         let style =
             ProgressStyle::with_template("{prefix}{bar:24} {percent:>3} %  {rates}  {elapsed} done, {eta} to go")
                 .expect("the template is well-formed")
@@ -36,33 +76,65 @@ impl Progress {
                     let _ = write!(out, "{} rounds/s  {} balls/s", human(rate), human(rate * balls));
                 });
         bar.set_style(style);
+        let (number, parts) = part;
         if parts > 1 {
-            bar.set_prefix(format!("{part}/{parts} "));
+            bar.set_prefix(format!("{number}/{parts} "));
         }
-        Self { bar, before }
+        Self { show, bar, rounds, balls, part, before }
     }
 
-    /// Does `work` and moves the bar as `control` advances; the bar vanishes at the end.
+    /// Does `work` and shows how `control` advances; a bar vanishes at the end.
     pub(super) fn watch<T>(&self, control: &Control, work: impl FnOnce() -> T) -> T {
-        if self.bar.is_hidden() {
+        if self.bar.is_hidden() && self.show != Show::Json {
             return work();
         }
+        let begun = Instant::now();
         thread::scope(|scope| {
             // Dropped when `work` ends, also by a panic: this stops the watcher.
             let (_running, ended) = channel::<()>();
-            let Self { bar, before } = self;
+            let done = || control.rounds().saturating_sub(self.before);
             scope.spawn(move || {
-                while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                    bar.set_position(control.rounds().saturating_sub(*before));
+                if self.show == Show::Json {
+                    while ended.recv_timeout(LINE) == Err(RecvTimeoutError::Timeout) {
+                        self.line(done(), begun.elapsed());
+                    }
+                    self.line(done(), begun.elapsed());
+                } else {
+                    set_visible(Some(self.bar.clone()));
+                    while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                        self.bar.set_position(done());
+                    }
+                    set_visible(None);
+                    self.bar.finish_and_clear();
                 }
-                bar.finish_and_clear();
             });
             work()
         })
     }
 
-    /// Says something without disturbing the bar.
-    pub(super) fn say(&self, line: &str) {
-        self.bar.suspend(|| super::say(line));
+    /// Writes a line of JSON.
+    fn line(&self, done: u64, elapsed: Duration) {
+        let elapsed = elapsed.as_secs_f64();
+        let rate = done as f64 / elapsed;
+        let left = self.rounds.saturating_sub(done) as f64;
+        let mut value = json!({
+            "kind": "progress",
+            "rounds": done,
+            "of": self.rounds,
+            "elapsed_s": elapsed,
+            "rounds_per_s": rate,
+            "balls_per_s": rate * self.balls,
+            "eta_s": (done > 0).then(|| left / rate),
+        });
+        let (number, parts) = self.part;
+        if parts > 1 {
+            value["part"] = number.into();
+            value["parts"] = parts.into();
+        }
+        log::object(&value);
     }
+}
+
+fn set_visible(bar: Option<ProgressBar>) {
+    *VISIBLE.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }

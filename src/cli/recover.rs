@@ -4,7 +4,6 @@ use super::device::Threads;
 use super::exit::{Exit, Refused};
 use super::output::{Output, seed};
 use super::progress::Progress;
-use super::say;
 use super::signals::{interruptible, stopped};
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
@@ -88,23 +87,40 @@ impl Way {
     }
 }
 
+impl RecoverArgs {
+    /// The specification, whose seed may be still to choose.
+    fn spec(&self) -> anyhow::Result<Spec> {
+        Confidence::new(self.way.confidence)?;
+        let spec = self.way.spec(self.process.clone())?;
+        spec.validate()?;
+        Ok(spec)
+    }
+
+    /// Values of flags that were left out.
+    pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
+        let Spec { process, rounds, level, .. } = self.spec()?;
+        process.build()?;
+        Ok(vec![("rounds", rounds), ("level", level), ("seed", seed(self.way.seed))])
+    }
+}
+
 /// Follows the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RecoverArgs) -> anyhow::Result<Exit> {
-    let RecoverArgs { process, way, threads, output } = arguments;
+    let built = arguments.process.build()?;
+    let mut spec = arguments.spec()?;
+    let RecoverArgs { way, threads, output, .. } = arguments;
     let confidence = Confidence::new(way.confidence)?;
-    let built = process.build()?;
-    let mut spec = way.spec(process)?;
-    spec.validate()?;
     let destination = output.open(&[])?;
     spec.seed = seed(way.seed);
-    let control = interruptible()?;
+    let control = interruptible(Exit::Interrupted)?;
     threads.start()?;
     if !output.quiet {
-        say(&format!("backend: cpu, {} threads", rayon::current_num_threads()));
+        let threads = rayon::current_num_threads();
+        tracing::info!(backend = "cpu", threads = threads as u64, "backend: cpu, {threads} threads");
     }
 
     let all_rounds = spec.replicas.saturating_mul(spec.rounds);
-    let progress = Progress::new(all_rounds, built.expected_balls(), !output.quiet);
+    let progress = Progress::new(all_rounds, built.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || recover::run(&spec, &control));
     let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
     destination.publish(&Report::new(&spec, built.bins(), &outcome, confidence))?;

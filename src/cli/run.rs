@@ -3,10 +3,12 @@
 use super::atomic::AtomicFile;
 use super::device::{Device, warn};
 use super::exit::Exit;
+use super::journal::{JournalFlags, describe};
 use super::output::{Output, file, seed};
 use super::progress::Progress;
-use super::say;
 use super::signals::{interruptible, stopped};
+use crate::backend::Control;
+use crate::journal::Header;
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::Report;
@@ -25,12 +27,17 @@ Examples:
   leakybins run leaky --start one-bin:1e4 --rounds 2e4 --burn-in 0 --every 100
   leakybins run leaky --d 1 --rounds 1e4 --burn-in auto
   leakybins run leaky --rel-err 0.05 --at 8 --max-time 10m
+  leakybins run leaky --n 1e12 --seed 1
+  leakybins run leaky --replicas 1e6 --out long.jsonl
+  leakybins run leaky --replicas 1e6 --seed 1 --shard 3/8 --out shard-3.jsonl
   leakybins run leaky --format csv --seed 1 | head
 
 All flags of a process: leakybins run PROCESS --help.
 Numbers may be written 1_000_000, 1e6, 2^20, 10k or 4Mi, rates 0.95, 1-1e-4 or 1-2^-10.
-The same seed and parameters give the same result to the last digit on every backend.
-Ctrl-C or SIGTERM stops a run without a result; a second one stops it at once.";
+The same seed and parameters give the same result to the last digit on every backend, except on profiles, which draw
+another sample of the same law: --backend profile, and auto from 2^22 bins on.
+Ctrl-C or SIGTERM stops a run without a result; a second one stops it at once. With --out all finished blocks are kept: the
+same command goes on.";
 
 /// Arguments of `leakybins run`.
 #[derive(Debug, clap::Args)]
@@ -49,6 +56,8 @@ pub(super) struct RunArgs {
     output: Output,
     #[command(flatten)]
     loads: Loads,
+    #[command(flatten)]
+    journal: JournalFlags,
 }
 
 #[derive(Debug, clap::Args)]
@@ -103,7 +112,7 @@ fn wait(text: &str) -> Result<Wait, String> {
 #[command(next_help_heading = "Stopping")]
 struct Rules {
     /// Stop when the interval of P(max load >= K), or of the mean max load without --at, is this narrow: half its width
-    /// over the estimate
+    /// over the estimate; the interval of this level alone, whatever --band says
     #[arg(long, global = true, value_name = "E", allow_hyphen_values = true)]
     rel_err: Option<f64>,
     /// The level K that --rel-err and --max-hits are about
@@ -112,7 +121,7 @@ struct Rules {
     /// Stop when so many samples have max load >= K
     #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
     max_hits: Option<u64>,
-    /// Stop before it takes longer: seconds, or 90s, 10m, 2h
+    /// Stop before it takes longer, but not before 32 replicas are done: seconds, or 90s, 10m, 2h
     #[arg(long, global = true, value_name = "TIME", value_parser = seconds)]
     max_time: Option<f64>,
 }
@@ -153,6 +162,18 @@ impl Sampling {
         Spec { process, seed: self.seed.unwrap_or(0), replicas, schedule: self.schedule(burn_in), stopping }
     }
 
+    /// Finds the burn-in of `spec` where it is to be found.
+    fn settle(&self, spec: &mut Spec, control: &Control) -> anyhow::Result<()> {
+        if self.burn_in == Some(Wait::Auto) {
+            let found = BurnIn::find(spec, control)?;
+            tracing::info!(rounds = found.rounds, "burn-in: {found}");
+            spec.schedule = self.schedule(found.rounds);
+            spec.validate()?;
+            control.retract(control.rounds());
+        }
+        Ok(())
+    }
+
     fn schedule(&self, burn_in: u64) -> Schedule {
         let Sampling { rounds, loads_every, measure, .. } = *self;
         let every = self.every.unwrap_or_else(|| rounds.saturating_sub(burn_in).min(10));
@@ -160,36 +181,73 @@ impl Sampling {
     }
 }
 
+impl RunArgs {
+    /// The specification, whose burn-in and seed may be still to find.
+    fn spec(&self) -> anyhow::Result<Spec> {
+        let Sampling { confidence, .. } = self.sampling;
+        Confidence::new(confidence)?;
+        let spec = self.sampling.spec(self.process.clone(), self.rules.stopping(confidence));
+        spec.validate()?;
+        self.device.check()?;
+        Ok(spec)
+    }
+
+    /// Values of flags that were left out.
+    pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
+        let Spec { process, replicas, schedule, .. } = self.spec()?;
+        process.build_for(self.device.choice(&process, self.loads.dump_loads.is_some()).stream())?;
+        let begun = self.journal.begun_seed()?;
+        let mut values = vec![("replicas", replicas), ("seed", seed(self.sampling.seed.or(begun)))];
+        if self.sampling.burn_in != Some(Wait::Auto) {
+            values.extend([("burn-in", schedule.burn_in), ("every", schedule.every)]);
+        }
+        Ok(values)
+    }
+}
+
 /// Runs the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
-    let RunArgs { process, sampling, rules, device, output, loads } = arguments;
+    let mut spec = arguments.spec()?;
+    let RunArgs { sampling, device, output, loads, journal: journal_flags, .. } = arguments;
     let confidence = Confidence::new(sampling.confidence)?;
-    let mut spec = sampling.spec(process, rules.stopping(sampling.confidence));
-    spec.validate()?;
-    let process = spec.process.build()?;
-    device.check()?;
+    let choice = device.choice(&spec.process, loads.dump_loads.is_some());
+    // Built to be refused early and to describe the run; the run builds its own.
+    let process = spec.process.build_for(choice.stream())?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
+    let mut journal = journal_flags.open(&spec, loads_file.is_some(), &destination, &output)?;
     for warning in spec.process.warnings() {
-        say(&format!("warning: {warning}"));
+        tracing::warn!("{warning}");
     }
-    spec.seed = seed(sampling.seed);
-    let control = interruptible()?;
-    let mut backend = device.open(output.quiet)?;
+    spec.seed = match (sampling.seed, &journal) {
+        (None, Some(journal)) => seed(journal.seed()?),
+        (given, _) => seed(given),
+    };
+    let control = interruptible(journal_flags.interrupted())?;
+    device.threads.start()?;
 
-    if sampling.burn_in == Some(Wait::Auto) {
-        let found = BurnIn::find(&spec, &control)?;
-        say(&format!("burn-in: {found}"));
-        spec.schedule = sampling.schedule(found.rounds);
-        spec.validate()?;
-        control.retract(control.rounds());
+    if let Some(journal) = &mut journal {
+        sampling.settle(&mut spec, &control)?;
+        journal.begin(Header::new(&spec, &process))?;
+        let outcome = journal.run(&control, || device.open(choice, output.quiet))?;
+        if outcome.tally.replicas == 0 {
+            tracing::info!("this shard has no block of the run: there is nothing to report");
+            return Ok(Exit::Done);
+        }
+        if !output.quiet {
+            tracing::info!("{}", describe(journal.contents()));
+        }
+        destination.publish(&Report::new(&spec, process.bins(), &outcome, confidence, sampling.band))?;
+        return Ok(Exit::Done);
     }
 
+    let mut backend = device.open(choice, output.quiet)?;
+    sampling.settle(&mut spec, &control)?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
-    let progress = Progress::new(all_rounds, process.expected_balls(), !output.quiet);
+    let progress = Progress::new(all_rounds, spec.process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || {
         let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
-        run::run(&spec, &mut backend, &control, dump, &mut |event| progress.say(&warn(&event)))
+        run::run(&spec, &mut backend, &control, dump, &mut |event| warn(&event))
     });
     let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
     if let Some(file) = loads_file {

@@ -1,23 +1,36 @@
 //! What Ctrl-C, SIGTERM and SIGHUP do.
 
 use super::exit::Exit;
-use super::say;
+use super::log::fail;
 use crate::backend::{BackendError, Control};
 use crate::run::RunError;
 use anyhow::Context;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
-/// A control that the first signal cancels; the second ends the process.
-pub(super) fn interruptible() -> anyhow::Result<Arc<Control>> {
+/// Time that a run with a journal gets to drop its block. Its finished blocks are on disk, so that it can end anywhere.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A control that the first signal cancels; the second ends the process with `exit`. Where that is
+/// [`Exit::Resumable`], so does time.
+pub(super) fn interruptible(exit: Exit) -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let handle = Arc::clone(&control);
     let install = || {
         ctrlc::set_handler(move || {
             if handle.is_cancelled() {
-                say("error: stopped at once by a second signal; no result");
-                std::process::exit(Exit::Interrupted as i32);
+                fail("stopped at once by a second signal; no result", exit);
+                std::process::exit(exit as i32);
             }
             handle.cancel();
+            if exit == Exit::Resumable {
+                thread::spawn(move || {
+                    thread::sleep(PATIENCE);
+                    fail("stopped in the middle of a block; run the same command to continue", exit);
+                    std::process::exit(exit as i32);
+                });
+            }
         })
         .context("signals cannot be handled")
     };

@@ -3,13 +3,13 @@
 use super::device::{Device, warn};
 use super::exit::{Exit, Refused};
 use super::output::{Output, seed};
+use super::print;
 use super::progress::Progress;
 use super::signals::interruptible;
-use super::{print, say};
-use crate::backend::BackendError;
+use crate::backend::{Backend, BackendError, Choice};
 use crate::grid;
 use crate::number::count;
-use crate::process::{Measure, ProcessGrid};
+use crate::process::{Measure, ProcessGrid, ProcessSpec};
 use crate::report::human;
 use crate::run::{RunError, Spec};
 use crate::stats::interval::Confidence;
@@ -44,7 +44,7 @@ pub(super) struct SweepArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Points")]
 struct Points {
-    /// Most expected balls of a point; more make it longer
+    /// Most expected balls of a point; more make it longer. A round on profiles counts as 10^4
     #[arg(long, global = true, value_name = "COUNT", value_parser = count, default_value = "4e9")]
     balls: u64,
     /// Most replicas of a point
@@ -73,38 +73,63 @@ struct Points {
     dry_run: bool,
 }
 
+impl SweepArgs {
+    /// The plan, with `seed`, and its points.
+    fn plan(&self, seed: u64) -> anyhow::Result<Vec<Spec>> {
+        let Points { replicas, balls, measure, max_points, .. } = self.points;
+        let plan = Plan { seed, replicas, balls: balls as f64, measure, backend: self.device.general() };
+        let planned = plan.points(&self.grid.points(max_points).map_err(Refused)?)?;
+        planned.iter().try_for_each(Spec::validate)?;
+        Ok(planned)
+    }
+
+    /// Values of flags that were left out.
+    pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
+        Confidence::new(self.points.confidence)?;
+        self.plan(0)?;
+        self.device.check()?;
+        Ok(vec![("seed", seed(self.points.seed))])
+    }
+}
+
 /// Runs the sweep. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
-    let SweepArgs { grid, points: options, device, output } = arguments;
-    let confidence = Confidence::new(options.confidence)?;
-    let processes = grid.points(options.max_points).map_err(Refused)?;
-    let mut plan = Plan { seed: 0, replicas: options.replicas, balls: options.balls as f64, measure: options.measure };
-    let planned = plan.points(&processes)?;
-    planned.iter().try_for_each(Spec::validate)?;
-    if options.dry_run {
+    let confidence = Confidence::new(arguments.points.confidence)?;
+    let planned = arguments.plan(0)?;
+    if arguments.points.dry_run {
         print(dry_run(&planned)?.as_bytes())?;
         return Ok(Exit::Done);
     }
-    device.check()?;
-    let destination = output.open(&[])?;
-    plan.seed = seed(options.seed);
-    let control = interruptible()?;
-    let mut backend = device.open(output.quiet)?;
-    let planned = plan.points(&processes)?;
+    arguments.device.check()?;
+    let destination = arguments.output.open(&[])?;
+    let planned = arguments.plan(seed(arguments.points.seed))?;
+    let control = interruptible(Exit::Interrupted)?;
+    let SweepArgs { points: options, device, output, .. } = arguments;
+    device.threads.start()?;
+    let mut backends = Backends { device: &device, quiet: output.quiet, opened: Vec::new() };
     let number = planned.len();
     let mut points = Vec::with_capacity(number);
+    let mut failure = None;
     for (i, spec) in planned.into_iter().enumerate() {
         let rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
-        let balls = expected_balls(&spec)? / rounds as f64;
-        let progress = Progress::of_part(rounds, balls, (i + 1, number), control.rounds(), !output.quiet);
-        let mut told = |event| progress.say(&warn(&event));
-        match progress.watch(&control, || Point::run(spec, confidence, &mut backend, &control, &mut told)) {
+        let balls = spec.process.expected_balls();
+        let backend = backends.of(&spec.process)?;
+        let progress = Progress::of_part(rounds, balls, (i + 1, number), control.rounds(), output.progress());
+        match progress.watch(&control, || Point::run(spec, confidence, backend, &control, &mut |e| warn(&e))) {
             Ok(point) => points.push(point),
-            Err(RunError::Backend(BackendError::Cancelled)) if !points.is_empty() => break,
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
         }
     }
-    let exit = if points.len() == number { Exit::Done } else { Exit::Interrupted };
+    // Points that are finished are worth reporting, whatever ended the sweep.
+    if points.is_empty()
+        && let Some(error) = failure
+    {
+        return Err(error.into());
+    }
+    let done = points.len();
     let sweep = Sweep {
         points,
         levels: options.at.map_or_else(Vec::new, |at| at.0),
@@ -113,7 +138,32 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
         planned: number,
     };
     destination.publish(&sweep)?;
-    Ok(exit)
+    match failure {
+        None => Ok(Exit::Done),
+        Some(RunError::Backend(BackendError::Cancelled)) => Ok(Exit::Interrupted),
+        Some(error) => Err(anyhow::Error::from(error).context(format!("point {} of {number}", done + 1))),
+    }
+}
+
+/// The backends of the points, opened as they are needed and kept.
+struct Backends<'a> {
+    device: &'a Device,
+    quiet: bool,
+    opened: Vec<(Choice, Box<dyn Backend>)>,
+}
+
+impl Backends<'_> {
+    fn of(&mut self, process: &ProcessSpec) -> anyhow::Result<&mut Box<dyn Backend>> {
+        let choice = self.device.choice(process, false);
+        let index = match self.opened.iter().position(|(opened, _)| *opened == choice) {
+            Some(index) => index,
+            None => {
+                self.opened.push((choice, self.device.open(choice, self.quiet)?));
+                self.opened.len() - 1
+            }
+        };
+        Ok(&mut self.opened[index].1)
+    }
 }
 
 /// The points and what they cost.
@@ -121,7 +171,7 @@ fn dry_run(planned: &[Spec]) -> anyhow::Result<String> {
     let mut text = String::new();
     let mut all = 0.0;
     for spec in planned {
-        let balls = expected_balls(spec)?;
+        let balls = expected_balls(spec);
         let value = serde_json::to_value(&spec.process)?;
         let named = value["parameters"].as_object().into_iter().flatten();
         let plain = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -138,6 +188,6 @@ fn dry_run(planned: &[Spec]) -> anyhow::Result<String> {
         all += balls;
     }
     writeln!(text, "{} points, {} balls", planned.len(), human(all))?;
-    say("nothing was run; at n = 1024 a core throws some 2 to 5 times 10^8 balls a second");
+    tracing::info!("nothing was run; at n = 1024 a core throws some 2 to 5 times 10^8 balls a second");
     Ok(text)
 }

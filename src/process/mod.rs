@@ -5,7 +5,8 @@
 pub mod leaky;
 pub mod start;
 
-use crate::profile::ProfileChain;
+use crate::backend::StreamKind;
+use crate::profile::{self, ProfileChain};
 use crate::rng::Draws;
 use crate::rng::bounded::Packing;
 use crate::rng::thresholds::Thresholds;
@@ -15,6 +16,9 @@ use serde::{Deserialize, Serialize};
 use start::Start;
 use std::fmt;
 use std::ops::Range;
+
+/// Most bins that are simulated one by one.
+pub const MAX_BINS: u64 = 1 << 31;
 
 /// When in a round the loads are observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -82,9 +86,6 @@ pub trait Process: fmt::Debug + Send + Sync {
 
     /// What the GPU needs to know.
     fn kernel(&self) -> Kernel<'_>;
-
-    /// The process as a chain on profiles, where its bins are exchangeable.
-    fn profile(&self) -> Option<&dyn ProfileChain>;
 }
 
 /// A process on the GPU.
@@ -207,7 +208,23 @@ impl ProcessSpec {
         }
     }
 
-    /// Validates the parameters and builds the process.
+    /// Number of bins, n, unchecked.
+    #[must_use]
+    pub fn bins(&self) -> u64 {
+        match self {
+            ProcessSpec::Leaky(parameters) => parameters.n,
+        }
+    }
+
+    /// Balls that are expected to arrive in one round of one replica.
+    #[must_use]
+    pub fn expected_balls(&self) -> f64 {
+        match self {
+            ProcessSpec::Leaky(leaky::Parameters { n, lambda, .. }) => lambda * *n as f64,
+        }
+    }
+
+    /// Validates the parameters and builds the process, to be simulated bin by bin.
     ///
     /// # Errors
     /// [`ParameterError`] says which parameter is refused, why, and what to do.
@@ -217,11 +234,83 @@ impl ProcessSpec {
         }
     }
 
+    /// Builds the process in the form that `stream` is drawn for.
+    ///
+    /// # Errors
+    /// [`ParameterError`], as for [`build`](Self::build): a form says which n it has room for.
+    pub fn build_for(&self, stream: StreamKind) -> Result<Form, ParameterError> {
+        match (stream, self) {
+            (StreamKind::Bins, _) => self.build().map(Form::Bins),
+            (StreamKind::Profile, ProcessSpec::Leaky(parameters)) => {
+                Ok(Form::Profile(Box::new(leaky::LeakyProfile::new(parameters)?)))
+            }
+        }
+    }
+
+    /// Whether many bins should be simulated on profiles where nobody says how.
+    ///
+    /// The answer follows from the parameters alone: it decides which sample a seed gives, so it is a part of the
+    /// reproducibility contract, as the stream is.
+    #[must_use]
+    pub fn prefers_profile(&self) -> bool {
+        match self {
+            ProcessSpec::Leaky(parameters) => parameters.prefers_profile(),
+        }
+    }
+
     /// Remarks on valid but questionable parameters.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         match self {
             ProcessSpec::Leaky(parameters) => parameters.warnings(),
+        }
+    }
+}
+
+/// A process built for one of the streams.
+#[derive(Debug)]
+pub enum Form {
+    /// To be simulated bin by bin.
+    Bins(Box<dyn Process>),
+    /// As a chain on profiles.
+    Profile(Box<dyn ProfileChain>),
+}
+
+impl Form {
+    /// Which random numbers it draws.
+    #[must_use]
+    pub fn stream(&self) -> StreamKind {
+        match self {
+            Form::Bins(_) => StreamKind::Bins,
+            Form::Profile(_) => StreamKind::Profile,
+        }
+    }
+
+    /// Number of bins, n.
+    #[must_use]
+    pub fn bins(&self) -> u64 {
+        match self {
+            Form::Bins(process) => process.bins().into(),
+            Form::Profile(chain) => chain.bins(),
+        }
+    }
+
+    /// Loads that a replica keeps in memory, for sizing what is done at once; a profile is as small as a bin.
+    #[must_use]
+    pub fn loads(&self) -> u64 {
+        match self {
+            Form::Bins(process) => process.bins().into(),
+            Form::Profile(_) => 1,
+        }
+    }
+
+    /// Work of one round of one replica, in balls that are thrown one by one: see [`Process::round_work`] and
+    /// [`profile::ROUND_WORK`].
+    #[must_use]
+    pub fn round_work(&self) -> f64 {
+        match self {
+            Form::Bins(process) => process.round_work(),
+            Form::Profile(_) => profile::ROUND_WORK,
         }
     }
 }

@@ -24,6 +24,9 @@ pub const PROFILE_STREAM_VERSION: u32 = 1;
 /// Most bins of a profile. Their number and the number of balls of a round are whole numbers in an `f64`.
 pub const MAX_BINS: u64 = 1_000_000_000_000_000;
 
+/// Work of a round, in balls that are thrown one by one in the same time: some tens of microseconds, whatever n.
+pub const ROUND_WORK: f64 = 1e4;
+
 /// A process with validated parameters as a Markov chain on profiles.
 pub trait ProfileChain: fmt::Debug + Send + Sync {
     /// Number of bins, n, at most [`MAX_BINS`].

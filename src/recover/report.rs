@@ -43,7 +43,9 @@
 
 use super::{Outcome, Spec};
 use crate::process::ProcessSpec;
-use crate::report::{Render, digits, field, grouped, histogram_by_value, parameters, significant, wrapped};
+use crate::report::{
+    Render, field, five_digits, grouped, histogram_by_value, parameters, percent, significant, wrapped,
+};
 use crate::rng::STREAM_VERSION;
 use crate::stats::interval::{Confidence, Interval};
 use crate::stats::{Histogram, PowerSums};
@@ -110,15 +112,17 @@ impl Summary {
     /// Of `values` and `censored` more that are larger than all of them.
     fn new(values: &Histogram, censored: u64, confidence: Confidence) -> Self {
         let mut sums = PowerSums::default();
-        values.iter().for_each(|(value, count)| sums.add_times(value.into(), count));
+        for (value, count) in values.iter() {
+            sums.add_times(value.into(), count.try_into().expect("replicas are fewer than 2^64"));
+        }
         let complete = censored == 0;
         let interval = Interval::student(sums, confidence).ok().filter(|_| complete);
         let total = sums.count + censored;
         let quantile = |percent: u32| {
             let rank = (u128::from(percent) * u128::from(total)).div_ceil(100);
             let mut below = 0;
-            let reaches = |&(_, count): &(u64, u64)| {
-                below += u128::from(count);
+            let reaches = |&(_, count): &(u64, u128)| {
+                below += count;
                 below >= rank
             };
             Some((f64::from(percent) / 100.0, values.iter().find(reaches)?.0))
@@ -192,7 +196,7 @@ impl<'a> Report<'a> {
     fn write_table(&self, out: &mut String) -> fmt::Result {
         let Self { process, seed, replicas, rounds, ref trajectory, ref recovery, .. } = *self;
         let n = f64::from(self.bins);
-        let percent = significant(100.0 * self.confidence);
+        let confidence = percent(self.confidence);
         field(out, "process", &[process.name().to_owned()])?;
         field(out, "parameters", &parameters(process))?;
         field(out, "recovery", &[format!("replicas {replicas}"), format!("rounds {rounds}")])?;
@@ -201,18 +205,18 @@ impl<'a> Report<'a> {
         field(out, "version", &[format!("leakybins {version}"), format!("stream {STREAM_VERSION}")])?;
 
         writeln!(out, "\nafter the deletions of a round, in balls")?;
-        writeln!(out, "{:>10}  {:<48}  {:>18}", "", "max load", "load per bin")?;
-        let interval = format!("{percent} % interval");
+        writeln!(out, "{:>8} {:<51} {:>17}", "", "max load", "load per bin")?;
+        let interval = format!("{confidence} % interval");
         writeln!(
             out,
-            "{:>10}{:>9}{interval:>18}{:>7}{:>7}{:>9}{:>10}{:>10}",
+            "{:>8} {:>8} {interval:>17} {:>7} {:>7} {:>8} {:>8} {:>8}",
             "round", "mean", "5 %", "95 %", "theory", "mean", "theory"
         )?;
-        let cell = |value: Option<f64>| value.map_or(String::new(), |value| digits(value, 5));
+        let cell = |value: Option<f64>| value.map_or(String::new(), five_digits);
         for Point { round, max_load, total_load, theory } in trajectory {
             let [(_, low), _, (_, high)] = max_load.quantiles[..] else { unreachable!("a point has all replicas") };
             let line = format!(
-                "{round:>10}{:>9}{:>9}{:>9}{low:>7}{high:>7}{:>9}{:>10}{:>10}",
+                "{round:>8} {:>8} {:>8} {:>8} {low:>7} {high:>7} {:>8} {:>8} {:>8}",
                 cell(max_load.mean),
                 cell(max_load.low),
                 cell(max_load.high),
@@ -234,7 +238,7 @@ impl<'a> Report<'a> {
             writeln!(out)?;
         }
         for (q, round) in &round.quantiles {
-            writeln!(out, "  {:<11}{}", format!("{} %", significant(100.0 * q)), grouped(round))?;
+            writeln!(out, "  {:<11}{}", format!("{} %", percent(*q)), grouped(round))?;
         }
         let note = "5 % and 95 % are quantiles over the replicas. Theory: the load of a bin is exact for d = 1, else of \
                     the limit of many bins; the max load is that of independent bins. It is left out where it takes \

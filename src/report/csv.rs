@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `observable` | `max_load` (values are sampled rounds) or `load_per_bin` (values are bins of sampled rounds) |
 //! | `value` | the load |
-//! | `count` | how often it was seen, exact |
+//! | `count` | how often it was seen, exact; of bins it may pass 2^64 in a run on profiles |
 //! | `fraction` | `count` over all values of the observable |
 //! | `exceedance` | fraction of the values that are at least `value` |
 //! | `low`, `high` | limits of its interval; `max_load` only, empty where one replica shows no error |

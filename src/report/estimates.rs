@@ -92,8 +92,7 @@ impl Estimates {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         if self.sampling.replicas == 1 {
-            let remedy = "use --replicas 2 or more";
-            return vec![format!("one replica does not show the error of its averages: no intervals; {remedy}")];
+            return vec!["one replica does not show the error of its means; use --replicas 2 or more".to_owned()];
         }
         let message = |(name, rounds): (&str, f64)| {
             format!(

@@ -8,6 +8,8 @@
 //! | `kind` | string | `"run"`: what the document is |
 //! | `version` | string | version of leakybins |
 //! | `stream_version` | integer | version of the drawn bits: [`STREAM_VERSION`] |
+//! | `stream` | string | which random numbers are drawn: `"bins"`, or `"profile"` by the backend of that name |
+//! | `profile_stream_version` | integer, or absent | of a run on profiles: version of what is drawn there, [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION) |
 //! | `process` | string | the process, as in `leakybins run PROCESS` |
 //! | `parameters` | object | its parameters: for `leaky` `n`, `lambda`, `d`, `arrivals`, `start` |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
@@ -18,14 +20,14 @@
 //! | `loads_every` | integer | samples from one load histogram to the next; 0: none |
 //! | `measure` | string | `"pre"` or `"post"`: loads before or after the deletions of a round |
 //! | `stopping` | object, or absent | rules that may end the run: `at`, `rel_err`, `max_hits`, `max_time` (s), `confidence` |
-//! | `ended` | string | what ended it: `"replicas"` (all are done), `"rel-err"`, `"max-hits"`, `"max-time"` |
-//! | `replicas_done` | integer | replicas that the result is of: 0, 1, .. |
+//! | `ended` | string | what ended it: `"replicas"` (all are done), `"rel-err"`, `"max-hits"`, `"max-time"`; `"incomplete"`: not ended, a journal without all its blocks |
+//! | `replicas_done` | integer | replicas that the result is of: 0, 1, .., or any others of an `"incomplete"` run |
 //! | `rel_err` | number or null | relative error that `stopping` is about, where known |
-//! | `backend` | string | `"gpu"`, `"cpu"` or `"reference"`: what finished the run |
-//! | `adapter` | string or null | the GPU |
+//! | `backend` | string, or absent | `"gpu"`, `"cpu"`, `"reference"` or `"profile"`: what finished the run |
+//! | `adapter` | string or null, or absent | the GPU |
 //! | `samples` | integer | sampled rounds over all replicas |
 //! | `balls` | integer | balls thrown in all rounds, burn-in included |
-//! | `elapsed_s` | number | wall time in seconds |
+//! | `elapsed_s` | number, or absent | wall time in seconds |
 //! | `confidence` | number | probability with which an interval covers |
 //! | `band` | string | `"pointwise"` or `"simultaneous"`, see below |
 //! | `observables` | object | see below |
@@ -62,19 +64,26 @@
 //! `bounds` and `levels` as in [`theory`](crate::theory::report); null where there is no stationary law.
 //!
 //! # Numbers
-//! Integers are written as integers, exact up to 2^64 - 1: read them as such. Floating-point numbers are the shortest
-//! decimals that read back as the same `f64`.
+//! Integers are written as integers and exact: read them as such. They are below 2^64, but `balls` and the counts of
+//! `load_per_bin`, which are below 2^128 and pass 2^64 in large runs on profiles: a reader of 64-bit integers refuses or
+//! rounds those. Floating-point numbers are the shortest decimals that read back as the same `f64`.
 //!
 //! # Reproducibility
-//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `stopping`;
+//! Everything but `version`, `elapsed_s`, `backend` and `adapter` follows from the fields `stream_version` to `stopping`,
+//! and from whether the run was one on profiles, which gives another sample than all other backends;
 //! with a `start` of `file:PATH`, and from what that file held. A run that `"max-time"` ended is that of `replicas_done`
 //! replicas without a time limit.
+//!
+//! The result of a [journal](crate::journal), by `run --out` or `report`, has no `elapsed_s`, `backend` and `adapter`: it does
+//! not depend on what computed its blocks, nor in how many sittings or shards, and is the same byte for byte. The journal
+//! has them for each block.
 //!
 //! # Versions
 //! `schema` grows when a field changes its meaning, type or place, or goes. New fields may come without that.
 
 use super::estimates::{Estimates, Level, Mean};
 use super::{Render, Report};
+use crate::backend::StreamKind;
 use crate::process::ProcessSpec;
 use crate::rng::STREAM_VERSION;
 use crate::run::{Reason, Schedule, Stopping};
@@ -93,6 +102,9 @@ struct Document<'a> {
     kind: &'static str,
     version: &'static str,
     stream_version: u32,
+    stream: StreamKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile_stream_version: Option<u32>,
     #[serde(flatten)]
     process: &'a ProcessSpec,
     seed: u64,
@@ -104,11 +116,14 @@ struct Document<'a> {
     ended: Reason,
     replicas_done: u64,
     rel_err: Option<f64>,
-    backend: &'static str,
-    adapter: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backend: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adapter: Option<Option<&'a str>>,
     samples: u64,
-    balls: u64,
-    elapsed_s: f64,
+    balls: u128,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_s: Option<f64>,
     confidence: f64,
     band: Band,
     observables: Observables<'a>,
@@ -219,7 +234,7 @@ pub(crate) fn histogram_by_value<S: Serializer>(histogram: &Histogram, serialize
 /// Those of the JSON writer, which has none in memory.
 pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
     let Report { spec, outcome, estimates, theory, .. } = report;
-    let tally = &outcome.tally;
+    let (tally, machine) = (&outcome.tally, outcome.machine.as_ref());
     let samples = tally.samples();
     let exceedance = |level: &Level| Exceedance::new(level.k, &level.reached, samples, level.estimate.as_ref());
     let document = Document {
@@ -227,6 +242,8 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
         kind: "run",
         version: env!("CARGO_PKG_VERSION"),
         stream_version: STREAM_VERSION,
+        stream: outcome.stream,
+        profile_stream_version: outcome.stream.profile_version(),
         process: &spec.process,
         seed: spec.seed,
         replicas: spec.replicas,
@@ -235,11 +252,11 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
         ended: outcome.reason,
         replicas_done: tally.replicas,
         rel_err: report.rel_err(),
-        backend: outcome.backend,
-        adapter: outcome.adapter.as_deref(),
+        backend: machine.map(|machine| machine.backend.as_str()),
+        adapter: machine.map(|machine| machine.adapter.as_deref()),
         samples,
         balls: tally.flow.arrived,
-        elapsed_s: outcome.elapsed.as_secs_f64(),
+        elapsed_s: machine.map(|_| outcome.elapsed.as_secs_f64()),
         confidence: estimates.confidence.level(),
         band: estimates.band,
         observables: Observables {

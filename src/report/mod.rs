@@ -11,7 +11,7 @@ pub(crate) use estimates::ENOUGH_TIMES;
 pub use estimates::{Estimates, Level, Mean};
 
 pub(crate) use json::histogram_by_value;
-pub(crate) use table::{digits, field, grouped, parameters, reached, significant};
+pub(crate) use table::{field, five_digits, grouped, parameters, percent, reached, significant};
 
 use crate::run::{Outcome, Reason, Spec};
 use crate::stats::estimate::Band;
@@ -78,7 +78,7 @@ pub trait Render {
 pub struct Report<'a> {
     spec: &'a Spec,
     /// Number of bins, n.
-    bins: u32,
+    bins: u64,
     outcome: &'a Outcome,
     estimates: Estimates,
     theory: Option<Prediction>,
@@ -87,7 +87,7 @@ pub struct Report<'a> {
 impl<'a> Report<'a> {
     /// The report of `outcome`, which `spec` gave on `bins` bins; its intervals as wanted.
     #[must_use]
-    pub fn new(spec: &'a Spec, bins: u32, outcome: &'a Outcome, confidence: Confidence, band: Band) -> Self {
+    pub fn new(spec: &'a Spec, bins: u64, outcome: &'a Outcome, confidence: Confidence, band: Band) -> Self {
         let estimates = Estimates::new(&outcome.tally, &spec.schedule, confidence, band);
         let theory = theory::stationary(&spec.process, spec.schedule.measure);
         Self { spec, bins, outcome, estimates, theory }
@@ -120,6 +120,10 @@ impl Render for Report<'_> {
     fn warnings(&self) -> Vec<String> {
         let mut warnings = self.estimates.warnings();
         let ended = self.outcome.reason;
+        if ended == Reason::Incomplete {
+            let (done, all) = (self.outcome.tally.replicas, self.spec.replicas);
+            warnings.push(format!("the run is incomplete: this is the result of {done} of {all} replicas"));
+        }
         if let Some(wanted) = self.spec.stopping.and_then(|stopping| stopping.rel_err)
             && matches!(ended, Reason::Replicas | Reason::MaxTime)
         {

@@ -1,6 +1,7 @@
 //! Parquet: the table that [CSV](super::csv) has, with typed columns, for data frames. Behind the feature `parquet`.
 //!
-//! Column names are those of the CSV. Counts are 64-bit unsigned integers, other numbers doubles, the rest booleans and
+//! Column names are those of the CSV. Counts are 64-bit unsigned integers (doubles where one of the column passes 2^64,
+//! as bins of huge runs on profiles may: CSV and JSON have them exactly), other numbers doubles, the rest booleans and
 //! UTF-8 strings; a cell that is empty in the CSV is null. One row group, uncompressed: the same result gives the same
 //! bytes.
 

@@ -4,7 +4,7 @@ use super::estimates::{Estimates, Mean};
 use super::{Report, WIDTH, human, wrapped};
 use crate::process::{Measure, ProcessSpec};
 use crate::rng::STREAM_VERSION;
-use crate::run::{Reason, Stopping};
+use crate::run::{Machine, Reason, Stopping};
 use crate::stats::estimate::{Band, Estimate};
 use crate::theory::leaky::Prediction;
 use std::fmt::{self, Display, Write};
@@ -38,10 +38,14 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         format!("loads-every {}", schedule.loads_every),
         measure.to_owned(),
     ];
-    let parts = [
-        format!("{} thrown in {:.3} s", human_count(tally.flow.arrived), outcome.elapsed.as_secs_f64()),
-        format!("{} balls/s", human(report.balls_per_second())),
-    ];
+    let thrown = format!("{} thrown", human_count(tally.flow.arrived));
+    let balls = match &outcome.machine {
+        None => vec![thrown],
+        Some(_) => vec![
+            format!("{thrown} in {:.3} s", outcome.elapsed.as_secs_f64()),
+            format!("{} balls/s", human(report.balls_per_second())),
+        ],
+    };
     field(out, "process", &[spec.process.name().to_owned()])?;
     field(out, "parameters", &parameters(&spec.process))?;
     field(out, "sampling", &sampling)?;
@@ -54,14 +58,20 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         "samples",
         &[format!("{} rounds", grouped(samples)), format!("{} a replica", grouped(samples / replicas))],
     )?;
-    field(out, "balls", &parts)?;
-    field(out, "backend", &[outcome.backend.to_owned()])?;
-    let adapter = outcome.adapter.as_deref().unwrap_or("none");
-    writeln!(out, "{:<12}{}", "adapter", wrapped(adapter.split(' '), " ", 12))?;
-    field(out, "version", &[format!("leakybins {}", env!("CARGO_PKG_VERSION")), format!("stream {STREAM_VERSION}")])?;
+    field(out, "balls", &balls)?;
+    if let Some(Machine { backend, adapter }) = &outcome.machine {
+        field(out, "backend", std::slice::from_ref(backend))?;
+        let adapter = adapter.as_deref().unwrap_or("none");
+        writeln!(out, "{:<12}{}", "adapter", wrapped(adapter.split(' '), " ", 12))?;
+    }
+    let stream = match outcome.stream.profile_version() {
+        Some(version) => format!("profile stream {version}"),
+        None => format!("stream {STREAM_VERSION}"),
+    };
+    field(out, "version", &[format!("leakybins {}", env!("CARGO_PKG_VERSION")), stream])?;
 
-    let n = f64::from(bins);
-    let percent = significant(100.0 * estimates.confidence.level());
+    let n = bins as f64;
+    let percent = percent(estimates.confidence.level());
     writeln!(
         out,
         "\n{:<14}{:>11}{:>22}{:>11}{:>11}{:>11}",
@@ -140,6 +150,7 @@ fn rules(report: &Report<'_>, stopping: &Stopping) -> Vec<String> {
     let hits = at.map_or(0, |k| report.outcome.tally.max_load.at(k).hits);
     let ended = match report.outcome.reason {
         Reason::Replicas => "all replicas are done".to_owned(),
+        Reason::Incomplete => "not ended yet".to_owned(),
         reason => format!("ended by {} after {} replicas", reason.name(), grouped(report.outcome.tally.replicas)),
     };
     [
@@ -198,7 +209,7 @@ fn max_load(out: &mut String, estimates: &Estimates, theory: Option<&Prediction>
         .filter(|level| level.samples > 0 || level.estimate.is_some())
         .map(|level| Level {
             value: level.k,
-            count: level.samples,
+            count: level.samples.into(),
             at_least: level.reached.hits,
             estimate: level.estimate,
         })
@@ -213,7 +224,7 @@ fn max_load(out: &mut String, estimates: &Estimates, theory: Option<&Prediction>
 /// A level of a histogram with the count of all values that reach it.
 struct Level {
     value: u64,
-    count: u64,
+    count: u128,
     at_least: u128,
     estimate: Option<Estimate>,
 }
@@ -294,11 +305,11 @@ fn rows(levels: &[Level]) -> Vec<Row> {
         match rows.last_mut() {
             Some(row) if last == Some(number) => {
                 row.high = level.value;
-                row.count += u128::from(level.count);
+                row.count += level.count;
             }
             _ => {
                 let Level { value, count, at_least, estimate } = *level;
-                rows.push(Row { low: value, high: value, count: count.into(), at_least, estimate });
+                rows.push(Row { low: value, high: value, count, at_least, estimate });
             }
         }
         last = Some(number);
@@ -333,8 +344,24 @@ pub(crate) fn significant(value: f64) -> String {
     digits(value, 7)
 }
 
+/// Five significant digits, or three and a power of ten, in at most eight columns.
+pub(crate) fn five_digits(value: f64) -> String {
+    match value.abs() {
+        v if value.fract() == 0.0 && v < 1e7 => format!("{value}"),
+        v if (1e-2..1e7).contains(&v) => format!("{value:.*}", (4 - v.log10().floor() as i32).max(0) as usize),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// A confidence in percent.
+pub(crate) fn percent(confidence: f64) -> String {
+    // The product of a decimal has digits that it has not.
+    let text = format!("{:.10}", 100.0 * confidence);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// So many significant digits; a whole number as it is.
-pub(crate) fn digits(value: f64, digits: usize) -> String {
+fn digits(value: f64, digits: usize) -> String {
     if value.fract() == 0.0 && value.abs() < 1e10 {
         return format!("{value}");
     }
@@ -357,7 +384,7 @@ pub(crate) fn grouped(value: impl Display) -> String {
     text
 }
 
-fn human_count(value: u64) -> String {
+fn human_count(value: u128) -> String {
     if value < 1_000_000 { grouped(value) } else { format!("{} ({})", grouped(value), human(value as f64)) }
 }
 
@@ -366,7 +393,7 @@ mod tests {
     use super::*;
     use crate::stats::Histogram;
 
-    fn histogram(counts: impl IntoIterator<Item = (u64, u64)>) -> Vec<Level> {
+    fn histogram(counts: impl IntoIterator<Item = (u64, u128)>) -> Vec<Level> {
         let mut histogram = Histogram::default();
         counts.into_iter().for_each(|(value, count)| histogram.add(value, count));
         histogram.levels().map(|(value, count, at_least)| Level { value, count, at_least, estimate: None }).collect()
@@ -382,7 +409,7 @@ mod tests {
     #[test]
     fn many_levels_are_grouped_and_nothing_is_lost() {
         for levels in [
-            histogram((0..5000).map(|v| (v, 1 + v % 7))),
+            histogram((0..5000).map(|v| (v, 1 + u128::from(v % 7)))),
             // The bulk in a few levels, and a thousand outliers far away.
             histogram((0..8).map(|v| (v, 1_000_000)).chain((999_000..1_000_000).map(|v| (v, 1)))),
             histogram((0..1000).map(|v| (v << 53, 1))),

@@ -22,8 +22,8 @@
 
 use super::{RunError, Schedule, Spec, SpecError};
 use crate::backend::{self, BackendError, Control, Job, memory};
-use crate::process::Process;
 use crate::process::start::{MAX_START_LOAD, Start};
+use crate::process::{MAX_BINS, Process};
 use crate::stats::special::student;
 use rayon::prelude::*;
 use std::fmt;
@@ -60,9 +60,13 @@ impl BurnIn {
     ///
     /// # Errors
     /// [`SpecError::StartShows`] where it would not be below the rounds of the run; [`RunError`] where the
-    /// specification is refused, the memory does not suffice or `control` is cancelled.
+    /// specification is refused or has too many bins, the memory does not suffice or `control` is cancelled.
     pub fn find(spec: &Spec, control: &Control) -> Result<Self, RunError> {
         spec.validate()?;
+        let bins = spec.process.bins();
+        if bins > MAX_BINS {
+            return Err(SpecError::PilotBins(bins).into());
+        }
         let start = spec.process.start();
         // The last of them starts empty: its load decides how high the overloaded start is.
         let mut pilots = vec![Pilot::new(spec, start.clone())?];

@@ -2,10 +2,12 @@
 
 pub mod burn_in;
 mod driver;
+mod shard;
 mod spec;
 pub mod stopping;
 
 pub use burn_in::BurnIn;
-pub use driver::{Event, Outcome, RunError, run};
+pub use driver::{Event, Machine, Outcome, RunError, replay, run, run_journaled};
+pub use shard::{EnvironmentError, Shard};
 pub use spec::{MAX_REPLICAS, Schedule, Spec, SpecError};
 pub use stopping::{Reason, Stopping};

@@ -76,6 +76,8 @@ pub enum Reason {
     MaxHits,
     /// The time is used up, or would be before the next look.
     MaxTime,
+    /// It has not ended: other blocks are still to be computed, or in other journals.
+    Incomplete,
 }
 
 impl Reason {
@@ -87,6 +89,7 @@ impl Reason {
             Reason::RelErr => "rel-err",
             Reason::MaxHits => "max-hits",
             Reason::MaxTime => "max-time",
+            Reason::Incomplete => "incomplete",
         }
     }
 }

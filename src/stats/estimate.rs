@@ -178,9 +178,9 @@ pub fn exceedance(level: &LevelTally, sampling: Sampling, confidence: Confidence
 
 /// The probabilities of reaching each of some levels, in ascending order of the levels.
 ///
-/// They fall from level to level, so the bound of a level that no sample reached is at most the upper limit of the level
-/// below it, and that of a level that all samples reached at least the lower limit of the level above it. Level 0 is
-/// always reached.
+/// They fall from level to level, so the bound of a level that no sample reached is at most the smallest upper limit of
+/// the levels below it, and that of a level that all samples reached at least the largest lower limit of those above it;
+/// in a simultaneous band this holds for every level. Level 0 is always reached.
 ///
 /// # Errors
 /// Those of [`exceedance`].
@@ -201,15 +201,22 @@ pub fn exceedances(
     };
     let mut table = levels.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     let unseen = |estimate: &Estimate, value| estimate.method == Method::Unseen && estimate.value == value;
-    for k in 1..table.len() {
-        if unseen(&table[k], 0.0) {
-            table[k].interval.high = table[k].interval.high.min(table[k - 1].interval.high);
+    // Limits that all hold at once hold for every level that is less, or more, often reached. Those that hold each for
+    // itself may be tightened where the level itself says next to nothing.
+    let all = band == Band::Simultaneous;
+    let mut least = f64::INFINITY;
+    for estimate in &mut table {
+        if all || unseen(estimate, 0.0) {
+            estimate.interval.high = estimate.interval.high.min(least);
         }
+        least = least.min(estimate.interval.high);
     }
-    for k in (1..table.len()).rev() {
-        if unseen(&table[k - 1], 1.0) {
-            table[k - 1].interval.low = table[k - 1].interval.low.max(table[k].interval.low);
+    let mut most = 0.0f64;
+    for estimate in table.iter_mut().rev() {
+        if all || unseen(estimate, 1.0) {
+            estimate.interval.low = estimate.interval.low.max(most);
         }
+        most = most.max(estimate.interval.low);
     }
     Ok(table)
 }

@@ -2,7 +2,7 @@
 //!
 //! # Numerics
 //! Both coordinates are centred on their weighted means, in two passes, before anything is squared; the weights are taken
-//! relative to the smallest error. A fit loses no more digits than the data themselves do (`tests/kat/fit.txt`).
+//! relative to the smallest error. A fit loses no more digits than the data themselves do (`tests/kat/fit.json`).
 
 use super::special::gamma;
 use crate::float::{hypot, ln, ln_1p};

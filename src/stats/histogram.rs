@@ -9,17 +9,17 @@ const DENSE: u64 = 4096;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// Never ends in a zero, so that equal histograms are equal values.
-    dense: Vec<u64>,
-    sparse: BTreeMap<u64, u64>,
+    dense: Vec<u128>,
+    sparse: BTreeMap<u64, u128>,
 }
 
 impl Histogram {
     /// Counts `value` another `count` times.
     ///
     /// # Panics
-    /// If a count passes 2^64.
+    /// If a count passes 2^128.
     #[inline]
-    pub fn add(&mut self, value: u64, count: u64) {
+    pub fn add(&mut self, value: u64, count: u128) {
         if count == 0 {
             return;
         }
@@ -32,28 +32,38 @@ impl Histogram {
         } else {
             self.sparse.entry(value).or_insert(0)
         };
-        *slot = slot.checked_add(count).expect("a count stays below 2^64");
+        *slot = slot.checked_add(count).expect("a count stays below 2^128");
     }
 
     /// Adds all counts of `other`.
+    ///
+    /// # Panics
+    /// If a count passes 2^128.
     pub fn merge(&mut self, other: &Histogram) {
         for (value, count) in other.iter() {
             self.add(value, count);
         }
     }
 
+    /// How often `value` was seen.
+    #[must_use]
+    pub fn count(&self, value: u64) -> u128 {
+        let dense = usize::try_from(value).ok().and_then(|index| self.dense.get(index));
+        dense.or_else(|| self.sparse.get(&value)).copied().unwrap_or(0)
+    }
+
     /// The values seen, ascending, with their counts.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u128)> + '_ {
         let dense = self.dense.iter().enumerate().filter(|(_, c)| **c > 0).map(|(v, c)| (v as u64, *c));
         dense.chain(self.sparse.iter().map(|(v, c)| (*v, *c)))
     }
 
     /// The values seen, ascending, with their counts and those of all values that reach them.
-    pub fn levels(&self) -> impl Iterator<Item = (u64, u64, u128)> + '_ {
+    pub fn levels(&self) -> impl Iterator<Item = (u64, u128, u128)> + '_ {
         let mut left = self.total();
         self.iter().map(move |(value, count)| {
             let at_least = left;
-            left -= u128::from(count);
+            left -= count;
             (value, count, at_least)
         })
     }
@@ -61,13 +71,13 @@ impl Histogram {
     /// Number of values counted.
     #[must_use]
     pub fn total(&self) -> u128 {
-        self.iter().map(|(_, c)| u128::from(c)).sum()
+        self.iter().map(|(_, c)| c).sum()
     }
 
     /// Sum of the values counted.
     #[must_use]
     pub fn sum(&self) -> u128 {
-        self.iter().map(|(v, c)| u128::from(v) * u128::from(c)).sum()
+        self.iter().map(|(v, c)| u128::from(v) * c).sum()
     }
 
     /// Mean value, or `None` of an empty histogram.
@@ -99,6 +109,7 @@ mod tests {
         assert_eq!(h.iter().collect::<Vec<_>>(), [(3, 5), (DENSE - 1, 1), (DENSE, 2)]);
         assert_eq!(h.levels().collect::<Vec<_>>(), [(3, 5, 8), (DENSE - 1, 1, 3), (DENSE, 2, 2)]);
         assert_eq!((h.total(), h.max()), (8, Some(DENSE)));
+        assert_eq!([0, 3, DENSE - 1, DENSE, u64::MAX].map(|value| h.count(value)), [0, 5, 1, 2, 0]);
         assert_eq!(h.sum(), 15 + u128::from(DENSE - 1 + 2 * DENSE));
     }
 }

@@ -1,5 +1,6 @@
 //! How often each level was reached, replica by replica, as integers that add.
 
+use super::moments::TOO_LARGE;
 use super::{Histogram, PowerSums};
 use std::collections::BTreeMap;
 
@@ -24,10 +25,21 @@ impl LevelTally {
     }
 
     /// Adds the counts of other replicas.
+    ///
+    /// # Panics
+    /// If a sum passes its integer.
     pub fn merge(&mut self, other: &LevelTally) {
-        self.hits += other.hits;
-        self.hits_squared += other.hits_squared;
-        self.replicas_hit += other.replicas_hit;
+        *self = self.checked_merge(other).expect(TOO_LARGE);
+    }
+
+    /// The counts of both; `None` where a sum passes its integer.
+    #[must_use]
+    pub fn checked_merge(&self, other: &LevelTally) -> Option<Self> {
+        Some(Self {
+            hits: self.hits.checked_add(other.hits)?,
+            hits_squared: self.hits_squared.checked_add(other.hits_squared)?,
+            replicas_hit: self.replicas_hit.checked_add(other.replicas_hit)?,
+        })
     }
 }
 
@@ -50,13 +62,13 @@ impl Levels {
         let values: Vec<_> = samples.iter().collect();
         let (mut sum, mut above) = (0u128, 0u128);
         for (i, &(value, count)) in values.iter().enumerate().rev() {
-            let reached = above + u128::from(count);
+            let reached = above + count;
             self.steps.entry(value).or_default().merge(&LevelTally {
-                hits: u128::from(count),
+                hits: count,
                 hits_squared: reached * reached - above * above,
                 replicas_hit: u64::from(i + 1 == values.len()),
             });
-            sum += u128::from(value) * u128::from(count);
+            sum += u128::from(value) * count;
             above = reached;
         }
         self.replicas.add(sum);
@@ -71,6 +83,24 @@ impl Levels {
             self.steps.entry(value).or_default().merge(step);
         }
         self.replicas.merge(other.replicas);
+    }
+
+    /// What [`Levels::steps`] gave.
+    #[must_use]
+    pub fn from_steps(steps: impl IntoIterator<Item = (u64, LevelTally)>, replicas: PowerSums) -> Self {
+        Self { steps: steps.into_iter().collect(), replicas }
+    }
+
+    /// The values seen, ascending, with what each adds to the counts of all levels up to it.
+    pub fn steps(&self) -> impl Iterator<Item = (u64, LevelTally)> + '_ {
+        self.steps.iter().map(|(&value, &step)| (value, step))
+    }
+
+    /// Whether every count stays within its integer when `other` is merged.
+    pub(super) fn can_merge(&self, other: &Levels) -> bool {
+        let step = |value| self.steps.get(value).copied().unwrap_or_default();
+        self.replicas.checked_merge(other.replicas).is_some()
+            && other.steps.iter().all(|(value, more)| step(value).checked_merge(more).is_some())
     }
 
     /// The values seen, ascending, with the number of samples of each.

@@ -1,7 +1,7 @@
 //! Exact power sums of wide-ranging values.
 
 /// A sum that wrapped would be a wrong result, not an absurd one: it is checked in every build.
-const TOO_LARGE: &str = "a sum of squares stays below 2^128";
+pub(super) const TOO_LARGE: &str = "a sum of squares stays below 2^128";
 
 /// Count, sum, sum of squares, smallest and largest of the values seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,8 @@ impl Moments {
     pub fn add(&mut self, value: u64) {
         self.count += 1;
         self.sum += u128::from(value);
-        self.add_squares(u128::from(value) * u128::from(value));
+        let square = u128::from(value) * u128::from(value);
+        self.sum_squares = self.sum_squares.checked_add(square).expect(TOO_LARGE);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
@@ -41,18 +42,16 @@ impl Moments {
     /// Adds all values of `other`.
     ///
     /// # Panics
-    /// If the sum of the squares passes 2^128.
+    /// If a sum passes its integer; that of the squares does so first, at 2^128.
     pub fn merge(&mut self, other: &Moments) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.add_squares(other.sum_squares);
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
+        *self = self.checked_merge(other).expect(TOO_LARGE);
     }
 
-    #[inline]
-    fn add_squares(&mut self, squares: u128) {
-        self.sum_squares = self.sum_squares.checked_add(squares).expect(TOO_LARGE);
+    /// The values of both; `None` where a sum passes its integer.
+    #[must_use]
+    pub fn checked_merge(&self, other: &Moments) -> Option<Self> {
+        let PowerSums { count, sum, sum_squares } = self.power_sums().checked_merge(other.power_sums())?;
+        Some(Self { count, sum, sum_squares, min: self.min.min(other.min), max: self.max.max(other.max) })
     }
 
     /// Mean value, or `None` where there is none.
@@ -109,9 +108,17 @@ impl PowerSums {
     /// # Panics
     /// If a sum passes 2^128.
     pub fn merge(&mut self, other: PowerSums) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.sum_squares = self.sum_squares.checked_add(other.sum_squares).expect(TOO_LARGE);
+        *self = self.checked_merge(other).expect(TOO_LARGE);
+    }
+
+    /// The values of both; `None` where a sum passes its integer.
+    #[must_use]
+    pub fn checked_merge(self, other: PowerSums) -> Option<Self> {
+        Some(Self {
+            count: self.count.checked_add(other.count)?,
+            sum: self.sum.checked_add(other.sum)?,
+            sum_squares: self.sum_squares.checked_add(other.sum_squares)?,
+        })
     }
 
     /// Sum of the squared deviations from the mean; 0 where there is no value.

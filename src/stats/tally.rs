@@ -6,9 +6,9 @@ use super::{Histogram, Levels, Moments, PowerSums};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// Balls that arrived.
-    pub arrived: u64,
+    pub arrived: u128,
     /// Balls that were deleted.
-    pub departed: u64,
+    pub departed: u128,
 }
 
 impl Flow {
@@ -16,6 +16,13 @@ impl Flow {
     pub fn add(&mut self, other: Flow) {
         self.arrived += other.arrived;
         self.departed += other.departed;
+    }
+
+    /// The balls of both; `None` where a number passes 2^128.
+    #[must_use]
+    pub fn checked_add(self, other: Flow) -> Option<Self> {
+        let arrived = self.arrived.checked_add(other.arrived)?;
+        Some(Self { arrived, departed: self.departed.checked_add(other.departed)? })
     }
 }
 
@@ -80,6 +87,10 @@ impl Series {
         self.samples.merge(&other.samples);
         self.replicas.merge(other.replicas);
     }
+
+    fn can_merge(&self, other: &Series) -> bool {
+        self.samples.checked_merge(&other.samples).is_some() && self.replicas.checked_merge(other.replicas).is_some()
+    }
 }
 
 /// The tally of some replicas: merging two tallies of disjoint replicas is exact, commutative and associative.
@@ -135,9 +146,24 @@ impl Tally {
         self.load_per_bin.merge(&other.load_per_bin);
     }
 
+    /// Whether every sum stays within its integer when `other` is merged: always, unless one of the two was made up.
+    #[must_use]
+    pub fn can_merge(&self, other: &Tally) -> bool {
+        let count = |value| self.load_per_bin.count(value);
+        self.replicas.checked_add(other.replicas).is_some()
+            && self.initial_balls.checked_add(other.initial_balls).is_some()
+            && self.final_balls.checked_add(other.final_balls).is_some()
+            && self.flow.checked_add(other.flow).is_some()
+            && self.max_load.can_merge(&other.max_load)
+            && self.total_load.can_merge(&other.total_load)
+            && self.empty_bins.can_merge(&other.empty_bins)
+            && other.load_per_bin.iter().all(|(value, more)| count(value).checked_add(more).is_some())
+    }
+
     /// Whether every ball is accounted for: initial + arrived = final + departed.
     #[must_use]
     pub fn conserves_balls(&self) -> bool {
-        self.initial_balls + u128::from(self.flow.arrived) == self.final_balls + u128::from(self.flow.departed)
+        let before = self.initial_balls.checked_add(self.flow.arrived);
+        before.is_some() && before == self.final_balls.checked_add(self.flow.departed)
     }
 }

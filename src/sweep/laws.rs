@@ -74,10 +74,13 @@ pub struct Exponent {
     pub exponent: Measured,
 }
 
-/// A point's parameters and mean max load, if its error is known.
+/// A fit takes standard errors as known; from fewer replicas they are not.
+const FEWEST_REPLICAS: u64 = 20;
+
+/// A point's parameters and mean max load, if its error is known well.
 fn measured(point: &Point) -> Option<(&Parameters, Measured)> {
     let ProcessSpec::Leaky(parameters) = &point.spec.process;
-    let estimate = point.estimates.max_load.estimate?;
+    let estimate = point.estimates.max_load.estimate.filter(|_| point.outcome.tally.replicas >= FEWEST_REPLICAS)?;
     Some((parameters, Measured { value: estimate.value, error: estimate.precision?.standard_error }))
 }
 

@@ -3,15 +3,16 @@
 //! # Run length
 //! A point wants to be sampled for 30 autocorrelation times of its total load after one of burn-in, as
 //! [`theory::autocorrelation_rounds`] estimates them. It gets as many replicas as the budget of balls allows at that
-//! length, but no fewer than 32, which show the error well, and no more than asked for. Where even 32 exceed the budget
-//! the runs are cut: all replicas, as long as the budget allows. Such a point leans on its start and is marked as short.
+//! length, but no fewer than 32, which show the error well, and no more than asked for. 32 replicas may be as short as 20
+//! times. Where even these exceed the budget the runs are cut: all replicas, since independent starts then tell most, as
+//! long as the budget allows. Such a point leans on its start and is marked as short.
 //!
 //! # Seeds
 //! Point i of the grid has the seed of the sweep plus i. The same seed everywhere would make neighbouring points err to the
 //! same side, and fits, which take them as independent, look better or worse than they are.
 //!
 //! # Start
-//! A sweep should start from the mean field (`Start::MeanField`): the law of one bin is then right from the first round,
+//! A sweep starts from the mean field (`Start::MeanField`): the law of one bin is then right from the first round,
 //! exactly so for one choice, and only the dependence between the bins has to settle.
 
 mod laws;
@@ -20,8 +21,8 @@ pub mod report;
 pub use laws::{Exponent, Fit, Shape};
 pub use report::Sweep;
 
-use crate::backend::{Backend, Control};
-use crate::process::{Measure, ParameterError, ProcessSpec};
+use crate::backend::{Backend, Choice, Control};
+use crate::process::{Form, Measure, ParameterError, ProcessSpec};
 use crate::report::{ENOUGH_TIMES, Estimates};
 use crate::run::{self, Event, Outcome, RunError, Schedule, Spec};
 use crate::stats::estimate::Band;
@@ -45,10 +46,13 @@ pub struct Plan {
     pub seed: u64,
     /// Most replicas of a point.
     pub replicas: u64,
-    /// Most expected balls of a point, over all replicas and rounds; at least one round is run whatever it costs.
+    /// Most expected balls of a point, over all replicas and rounds; two replicas of one round are run whatever they cost.
+    /// A round on profiles counts as [`ROUND_WORK`](crate::profile::ROUND_WORK) balls.
     pub balls: f64,
     /// When in a round the loads are observed.
     pub measure: Measure,
+    /// Where the points are run: each where the choice [resolves](Choice::resolve) to.
+    pub backend: Choice,
 }
 
 impl Plan {
@@ -62,15 +66,31 @@ impl Plan {
 
     fn point(&self, process: ProcessSpec, seed: u64) -> Result<Spec, ParameterError> {
         let time = theory::autocorrelation_rounds(&process).max(1.0);
-        // Rounds without balls cost something too.
-        let cost = process.build()?.expected_balls().max(1.0);
-        let (burn_in, sampled) = (time.ceil(), (SAMPLED_TIMES * time).max(LEAST_ROUNDS).ceil());
-        let affordable = self.balls / (cost * (burn_in + sampled));
-        let (replicas, rounds) = if affordable >= FEWEST_REPLICAS.min(self.replicas) as f64 {
-            (self.replicas.min(affordable as u64), burn_in + sampled)
-        } else {
-            (self.replicas, (self.balls / (cost * self.replicas as f64)).max(1.0).floor())
+        if time.is_infinite() {
+            let (name, value) = ("lambda", "1".to_owned());
+            let reason = "a sweep is about stationary states, and there is no stationary law";
+            return Err(ParameterError::OutOfRange { name, value, reason, remedy: "use lambda < 1" });
+        }
+        let stream = self.backend.resolve(&process, false).stream();
+        let cost = match process.build_for(stream)? {
+            // Rounds without balls cost something too.
+            Form::Bins(process) => process.expected_balls().max(1.0),
+            profile @ Form::Profile(_) => profile.round_work(),
         };
+        let (burn_in, sampled) = (time.ceil(), (SAMPLED_TIMES * time).max(LEAST_ROUNDS).ceil());
+        let (most, fewest) = (self.replicas as f64, FEWEST_REPLICAS.min(self.replicas) as f64);
+        // Replicas times rounds.
+        let affordable = (self.balls / cost).floor();
+        let enough = burn_in + (ENOUGH_TIMES * time).ceil();
+        let (replicas, rounds) = if affordable >= fewest * enough {
+            let replicas = (affordable / (burn_in + sampled)).floor().clamp(fewest, most);
+            (replicas, (affordable / replicas).floor().min(burn_in + sampled))
+        } else {
+            // Two replicas of a round are run whatever they cost.
+            let replicas = most.min(affordable.max(2.0));
+            (replicas, (affordable / replicas).floor().max(1.0))
+        };
+        let replicas = replicas as u64;
         // A run that is cut keeps its proportions.
         let burn_in = (rounds * burn_in / (burn_in + sampled)).floor();
         let every = (time.min(rounds - burn_in) / SAMPLES_PER_TIME).floor().max(1.0);
@@ -81,12 +101,9 @@ impl Plan {
 }
 
 /// Balls that a point is expected to throw.
-///
-/// # Errors
-/// A parameter outside its range.
-pub fn expected_balls(point: &Spec) -> Result<f64, ParameterError> {
-    let rounds = point.replicas as f64 * point.schedule.rounds as f64;
-    Ok(point.process.build()?.expected_balls() * rounds)
+#[must_use]
+pub fn expected_balls(point: &Spec) -> f64 {
+    point.process.expected_balls() * point.replicas as f64 * point.schedule.rounds as f64
 }
 
 /// A point that has been run.
@@ -136,7 +153,9 @@ mod tests {
 
     fn point(lambda: f64, d: u64, balls: f64) -> Spec {
         let process = ProcessSpec::Leaky(Parameters { n: 1000, lambda, d, ..Parameters::default() });
-        Plan { seed: 1, replicas: 256, balls, measure: Measure::Post }.point(process, 1).expect("valid")
+        Plan { seed: 1, replicas: 256, balls, measure: Measure::Post, backend: Choice::Auto }
+            .point(process, 1)
+            .expect("valid")
     }
 
     #[test]
@@ -148,10 +167,13 @@ mod tests {
             spec.validate().expect("a run");
             let wanted = SAMPLED_TIMES * theory::autocorrelation_rounds(&spec.process);
             let sampled = (spec.schedule.rounds - spec.schedule.burn_in) as f64;
-            let expected = expected_balls(&spec).expect("valid");
+            let expected = expected_balls(&spec);
             assert!(expected <= balls || spec.schedule.rounds == 1, "{spec:?}");
-            assert!(sampled >= wanted || spec.replicas == 256, "{spec:?}");
-            assert!(spec.replicas >= FEWEST_REPLICAS);
+            assert!(
+                sampled >= ENOUGH_TIMES / SAMPLED_TIMES * wanted || spec.replicas == 256 || balls == 1.0,
+                "{spec:?}"
+            );
+            assert!(spec.replicas >= FEWEST_REPLICAS || balls == 1.0);
         }
         assert_eq!(point(0.5, 2, 1e12).replicas, 256);
         // No ball ever arrives: rounds have a cost all the same.

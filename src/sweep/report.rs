@@ -19,7 +19,7 @@
 //! | `exponents` | list | d ln E[max load] / d ln(1/(1 - lambda)) between neighbours: `d`, `n`, `lambda_low`, `lambda_high`, `exponent`, `error` |
 //!
 //! A point: the process's parameters (for `leaky` `n`, `lambda`, `d`, `arrivals`, `start`), `seed`, `replicas`, `rounds`,
-//! `burn_in`, `every`, `samples`, `balls`, `short` (true: sampled for less than 20 autocorrelation times, so that the
+//! `burn_in`, `every`, `profile_stream_version` (absent unless the point was run on profiles), `samples`, `balls`, `short` (true: sampled for less than 20 autocorrelation times, so that the
 //! start may show), and
 //!
 //! | field | fields | values |
@@ -31,7 +31,8 @@
 //! | `theory` | `load_basis`, `max_basis`, `mean_load`, `empty_fraction`, `mean_max`, `quantiles`, `exceedance` | what is known, or null |
 //!
 //! Means and exceedances are those of a [run](crate::report::json). `seed`, `replicas`, `rounds`, `burn_in`, `every` and
-//! the parameters in a `leakybins run` with `--loads-every 0` give a point again.
+//! the parameters in a `leakybins run` with `--loads-every 0` give a point again, on `--backend profile` if the point
+//! was run on it.
 //!
 //! A fit is that of the growth that the paper's bounds allow, not of a law that is known to hold: a tiny `p_value` says
 //! that the max load follows another one. It is the line of least weighted squares through the mean max loads of one (d, n), over the points with lambda not
@@ -47,7 +48,7 @@
 use super::{Exponent, Fit, Point, Shape, laws};
 use crate::process::{Measure, ProcessSpec};
 use crate::report::json::{Exceedance, MeanWithError};
-use crate::report::{Mean, Render, significant, wrapped};
+use crate::report::{Mean, Render, five_digits, percent, wrapped};
 use crate::rng::STREAM_VERSION;
 use crate::stats::estimate::{self, Sampling};
 use crate::stats::interval::Confidence;
@@ -103,8 +104,10 @@ struct PointDocument<'a> {
     rounds: u64,
     burn_in: u64,
     every: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile_stream_version: Option<u32>,
     samples: u64,
-    balls: u64,
+    balls: u128,
     short: bool,
     max_load: MaxLoad,
     load: MeanWithError,
@@ -220,6 +223,7 @@ impl Point {
             rounds: schedule.rounds,
             burn_in: schedule.burn_in,
             every: schedule.every,
+            profile_stream_version: self.outcome.stream.profile_version(),
             samples: tally.samples(),
             balls: tally.flow.arrived,
             short: self.is_short(),
@@ -344,7 +348,7 @@ impl Sweep {
 
     fn write_table(&self, out: &mut String) -> fmt::Result {
         let document = self.document();
-        let percent = significant(100.0 * document.confidence);
+        let percent = percent(document.confidence);
         let measure = match document.measure {
             Measure::Pre => "pre (before the deletions)",
             Measure::Post => "post (after the deletions)",
@@ -400,7 +404,7 @@ impl Sweep {
         let width = self.width();
         writeln!(
             out,
-            "\n{:>8} {:>3} {:>9} {:>8} {:>10} {:>10} {:>10} {:>10}",
+            "\n{:>width$} {:>3} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
             "n", "d", "1-lambda", "k", "P(M >= k)", "from", "to", "theory"
         )?;
         for (point, of) in document.points.iter().zip(&self.points) {
@@ -449,15 +453,6 @@ impl Sweep {
             writeln!(out, "  d {d}, n {n}: {} +- {}", five_digits(*exponent), five_digits(*error))?;
         }
         Ok(())
-    }
-}
-
-/// Five significant digits, or three and a power of ten, in at most eight columns.
-fn five_digits(value: f64) -> String {
-    match value.abs() {
-        v if value.fract() == 0.0 && v < 1e7 => format!("{value}"),
-        v if (1e-2..1e7).contains(&v) => format!("{value:.*}", (4 - v.log10().floor() as i32).max(0) as usize),
-        _ => format!("{value:.2e}"),
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use leakybins::backend::gpu::{Gpu, Tuning, adapters};
-use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Options};
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Options, Work};
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ProcessSpec};
@@ -52,7 +52,9 @@ impl Case {
     pub(crate) fn run(&self, backend: &mut dyn Backend) -> BlockResult {
         let process = ProcessSpec::Leaky(self.parameters.clone()).build().expect("a valid case");
         let job = Job { process: &*process, seed: self.seed, schedule: self.schedule, keep_loads: true };
-        backend.run(&job, self.replicas.clone(), &Control::default()).unwrap_or_else(|e| panic!("{self:?}: {e}"))
+        backend
+            .run(&Work::Bins(job), self.replicas.clone(), &Control::default())
+            .unwrap_or_else(|e| panic!("{self:?}: {e}"))
     }
 }
 

@@ -365,8 +365,8 @@ impl<'a> Chunk<'a> {
                 let message = format!("the GPU did {} rounds instead of {}", seen.rounds, flight.rounds);
                 return Err(BackendError::Device(message));
             }
-            record.flow.arrived += join_words(seen.arrived_low, seen.arrived_high);
-            record.flow.departed += join_words(seen.departed_low, seen.departed_high);
+            record.flow.arrived += u128::from(join_words(seen.arrived_low, seen.arrived_high));
+            record.flow.departed += u128::from(join_words(seen.departed_low, seen.departed_high));
             record.total_load.merge(&seen.total_load.moments(seen.samples));
             record.empty_bins.merge(&seen.empty_bins.moments(seen.samples));
         }
@@ -415,7 +415,7 @@ impl<'a> Chunk<'a> {
 /// Adds `counts[value]` for each value.
 fn add_counts(histogram: &mut Histogram, counts: &[u32]) {
     for (value, &count) in (0..).zip(counts) {
-        histogram.add(value, u64::from(count));
+        histogram.add(value, u128::from(count));
     }
 }
 

@@ -13,7 +13,7 @@ pub mod records;
 
 pub use device::{AdapterKind, AdapterSummary, adapters};
 
-use super::{Backend, BackendError, BlockResult, Control, Job, Options, check_conservation};
+use super::{Backend, BackendError, BlockResult, Control, Job, Options, Work, check_conservation};
 use crate::rng::Draws;
 use crate::rng::bounded::Packing;
 use crate::stats::Tally;
@@ -205,7 +205,8 @@ impl Backend for Gpu {
         Some(self.device.summary.to_string())
     }
 
-    fn run(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        let Work::Bins(job) = work else { return Err(self.stream().refuse()) };
         // wgpu panics where a device is lost while it waits.
         let outcome = catch_unwind(AssertUnwindSafe(|| self.block(job, block, control)));
         match outcome {

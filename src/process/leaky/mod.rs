@@ -16,10 +16,9 @@ mod profile;
 pub use profile::LeakyProfile;
 
 use super::start::{Initial, Start};
-use super::{Kernel, Observation, ParameterError, Process, Runner};
+use super::{Kernel, MAX_BINS, Observation, ParameterError, Process, Runner};
 use crate::grid;
 use crate::number;
-use crate::profile::ProfileChain;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
 use crate::rng::lanes::Lanes;
 use crate::rng::thresholds::Thresholds;
@@ -83,9 +82,6 @@ pub struct Grid {
     /// Law of the number of arrivals
     #[arg(long, value_enum, default_value_t)]
     pub arrivals: Arrivals,
-    /// Initial loads, as in a run
-    #[arg(long, default_value_t = Start::MeanField)]
-    pub start: Start,
 }
 
 impl Grid {
@@ -94,12 +90,12 @@ impl Grid {
         [self.n.0.len(), self.d.0.len(), self.lambda.0.len()]
     }
 
-    /// All combinations, by n, then d, then lambda.
+    /// All combinations, by n, then d, then lambda, each from the mean field.
     pub(super) fn points(&self) -> impl Iterator<Item = Parameters> {
-        let Self { n, lambda, d, arrivals, start } = self;
+        let Self { n, lambda, d, arrivals } = self;
         n.0.iter().flat_map(move |&n| {
             d.0.iter().flat_map(move |&d| {
-                let of = move |&lambda| Parameters { n, lambda, d, arrivals: *arrivals, start: start.clone() };
+                let of = move |&lambda| Parameters { n, lambda, d, arrivals: *arrivals, start: Start::MeanField };
                 lambda.0.iter().map(of)
             })
         })
@@ -115,7 +111,7 @@ impl Parameters {
             return refuse("lambda", self.lambda.to_string(), reason, "use 0 <= lambda < 1, or 1 for a finite horizon");
         }
         if !(1..=u64::from(MAX_CHOICES)).contains(&self.d) {
-            return refuse("d", self.d.to_string(), "a ball must sample a bin", "use 1 <= d <= 256");
+            return refuse("d", self.d.to_string(), "a ball samples 1 to 256 bins", "use 1 <= d <= 256");
         }
         Ok(())
     }
@@ -123,6 +119,17 @@ impl Parameters {
     /// The initial loads of `bins` bins.
     pub(crate) fn initial(&self, bins: u64) -> Result<Initial, ParameterError> {
         self.start.resolve(bins, || theory::leaky::one_bin(self))
+    }
+
+    /// Whether profiles are the cheaper form, on any machine: see the README for the costs.
+    ///
+    /// From 2^22 bins on a round on a profile takes less time than one bin by bin, on a GPU, too. Exceptions are one
+    /// choice with so small a drift that loads spread over thousands of levels, and loads from a file, which may be as
+    /// many as bins. Beyond 2^31 bins there is no other form.
+    pub(super) fn prefers_profile(&self) -> bool {
+        let few_levels = self.d >= 2 || (1.0 - self.lambda) * self.n as f64 >= LEAST_DRIFT;
+        let many_bins = self.n >= MANY_BINS && few_levels && !matches!(self.start, Start::File(_));
+        many_bins || self.n > MAX_BINS
     }
 
     pub(super) fn warnings(&self) -> Vec<String> {
@@ -138,6 +145,14 @@ impl Parameters {
     }
 }
 
+/// Bins from which profiles are preferred.
+const MANY_BINS: u64 = 1 << 22;
+/// Least drift of all bins together, (1 - lambda) n, for which profiles are preferred with one choice.
+const LEAST_DRIFT: f64 = (1 << 14) as f64;
+
+/// What to do where there are too many bins to simulate one by one.
+const FEWER_BINS: &str = "use n <= 2^31, or `leakybins run` with --backend profile";
+
 /// Most Philox words that the balls of a round may occupy, so that word numbers stay in 32 bits with room.
 const MAX_WORDS: u64 = 1 << 31;
 
@@ -149,7 +164,6 @@ pub struct Leaky {
     pub(crate) packing: Packing,
     initial: Initial,
     expected_balls: f64,
-    profile: LeakyProfile,
 }
 
 impl Leaky {
@@ -162,9 +176,9 @@ impl Leaky {
         let refuse =
             |name, value: String, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy });
         let bins = match u32::try_from(n) {
-            Ok(bins) if bins > 0 && n <= MAX_WORDS => bins,
+            Ok(bins) if bins > 0 && n <= MAX_BINS => bins,
             Ok(0) => return refuse("n", n.to_string(), "there must be a bin", "use n >= 1"),
-            _ => return refuse("n", n.to_string(), "bins are simulated one by one", "use n <= 2^31"),
+            _ => return refuse("n", n.to_string(), "bins are simulated one by one", FEWER_BINS),
         };
         parameters.check_lambda_and_d()?;
         let packing = Packing::new(bins, d as u32);
@@ -175,11 +189,15 @@ impl Leaky {
         };
         if packing.words(u64::from(arrivals.last())) > MAX_WORDS {
             let reason = "the balls of a round need more than 2^31 random words";
-            return refuse("n", n.to_string(), reason, "use fewer bins or a smaller d");
+            return refuse(
+                "n",
+                n.to_string(),
+                reason,
+                "use a smaller d, fewer bins, or `leakybins run` with --backend profile",
+            );
         }
         let initial = parameters.initial(n)?;
-        let profile = LeakyProfile::with(parameters, initial.clone());
-        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins), profile })
+        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins) })
     }
 }
 
@@ -204,17 +222,17 @@ impl Process for Leaky {
             });
             joined[best.expect("a ball samples at least one bin") as usize] += 1;
         }
-        let mut departed = 0;
+        let mut departed = 0u128;
         for (load, &joined) in loads.iter_mut().zip(&joined) {
             let pre = *load + joined;
             let post = pre.saturating_sub(1);
-            departed += u64::from(pre - post);
+            departed += u128::from(pre - post);
             *load = post;
             if let Some(seen) = &mut observation {
                 seen.bin(pre, post);
             }
         }
-        Flow { arrived: u64::from(balls), departed }
+        Flow { arrived: balls.into(), departed }
     }
 
     fn expected_balls(&self) -> f64 {
@@ -232,9 +250,5 @@ impl Process for Leaky {
             packing: self.packing,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
-    }
-
-    fn profile(&self) -> Option<&dyn ProfileChain> {
-        Some(&self.profile)
     }
 }

@@ -54,18 +54,13 @@ impl LeakyProfile {
             let remedy = "use fewer bins or a smaller load";
             return Err(ParameterError::Start { start: parameters.start.to_string(), reason, remedy });
         }
-        Ok(Self::with(parameters, initial))
-    }
-
-    /// The process of valid parameters with their initial state.
-    pub(super) fn with(parameters: &Parameters, initial: Initial) -> Self {
-        let Parameters { n, lambda, d, arrivals, .. } = *parameters;
+        let Parameters { lambda, d, arrivals, .. } = *parameters;
         let arrivals = match arrivals {
             Arrivals::Binomial => Law::Binomial(lambda / (1.0 - lambda)),
             Arrivals::Poisson => Law::Poisson(lambda * n as f64),
             Arrivals::Fixed => Law::Fixed(Rounded::new(lambda, n)),
         };
-        Self { bins: n, lambda, d: d as u32, arrivals, initial }
+        Ok(Self { bins: n, lambda, d: d as u32, arrivals, initial })
     }
 }
 

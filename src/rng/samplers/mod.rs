@@ -6,10 +6,10 @@
 //!
 //! | law | method | error |
 //! |---|---|---|
-//! | [`binomial`] | inversion, transformed rejection | see there |
+//! | [`binomial()`] | inversion, transformed rejection | see there |
 //! | [`PoissonLadder`] | a bin's Poisson count as a chain of yes or no | relative 2^-50 |
 //! | [`Rounded`] | one comparison | 2^-64 |
-//! | [`scatter`] | balls in few of many bins, collisions only | none: whole numbers |
+//! | [`scatter()`] | balls in few of many bins, collisions only | none: whole numbers |
 
 #![warn(clippy::disallowed_methods)]
 

@@ -108,13 +108,13 @@ pub(super) fn finish<T: Load>(
     let end = if sampled { delete::<T, true>(cells) } else { delete::<T, false>(cells) };
     if let Some(histogram) = histogram {
         match measure {
-            Measure::Post => count(cells, end.max, |load, bins| histogram.add(load, bins)),
+            Measure::Post => count(cells, end.max, |load, bins| histogram.add(load, bins.into())),
             // What is left is one less than before the deletion, except in bins that were empty.
             Measure::Pre => {
                 let empty = cells.len() as u64 - end.occupied;
-                histogram.add(0, empty);
+                histogram.add(0, empty.into());
                 count(cells, end.max, |load, bins| {
-                    histogram.add(load + 1, if load == 0 { bins - empty } else { bins });
+                    histogram.add(load + 1, if load == 0 { bins - empty } else { bins }.into());
                 });
             }
         }

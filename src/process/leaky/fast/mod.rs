@@ -156,7 +156,7 @@ fn attempt_here<T: Load>(
         if end.total != total + u64::from(balls) || max > u64::from(T::MAX) {
             return None;
         }
-        seen.flow.add(Flow { arrived: u64::from(balls), departed: end.occupied });
+        seen.flow.add(Flow { arrived: balls.into(), departed: end.occupied.into() });
         total = end.total - end.occupied;
         if sampled {
             match schedule.measure {

@@ -1,0 +1,100 @@
+//! `leakybins verify FILE`: blocks of a journal, computed again.
+
+use super::device::Threads;
+use super::exit::{Exit, Refused};
+use super::journal::warn_if_torn;
+use super::print;
+use super::signals::interruptible;
+use crate::backend::{Backend, Choice, Options, StreamKind, open};
+use crate::journal::{Contents, Difference, Mismatch, Verified, verify};
+use crate::number::count;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  leakybins verify results.jsonl
+  leakybins verify results.jsonl --fraction 0.1 --backend cpu --seed 1
+
+Tallies are compared exactly. The exit code is 6 where one differs.";
+
+/// Differences of a block that are shown.
+const SHOWN: usize = 8;
+
+/// Arguments of `leakybins verify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct VerifyArgs {
+    /// Journal, as `run --out` or `merge` writes it
+    #[arg(value_name = "FILE")]
+    journal: PathBuf,
+    /// Part of the blocks that is computed again; at least one is
+    #[arg(long, value_name = "P", default_value = "0.01", allow_hyphen_values = true)]
+    fraction: f64,
+    /// Where to compute them [default: reference, or profile for a journal made by that]
+    #[arg(long, value_enum)]
+    backend: Option<Again>,
+    /// Seed of the choice of blocks [default: a fresh one, which is shown]
+    #[arg(long, value_parser = count)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Again {
+    /// The plain definition
+    Reference,
+    /// The fast CPU path
+    Cpu,
+    /// The numbers of bins by load
+    Profile,
+}
+
+/// Verifies.
+pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
+    let VerifyArgs { journal, fraction, backend, seed, threads } = arguments;
+    if !(*fraction > 0.0 && *fraction <= 1.0) {
+        let reason =
+            format!("fraction = {fraction} is not allowed (it is a part of the blocks); use 0 < fraction <= 1");
+        return Err(Refused(reason).into());
+    }
+    let contents = Contents::read(journal)?;
+    warn_if_torn(&contents);
+    let choice = match (backend, contents.header().stream()) {
+        (Some(Again::Cpu), _) => Choice::Cpu,
+        (Some(Again::Profile), _) | (None, StreamKind::Profile) => Choice::Profile,
+        (Some(Again::Reference), _) | (None, StreamKind::Bins) => Choice::Reference,
+    };
+    let seed = seed.unwrap_or_else(|| {
+        let seed = rand::random::<u64>() >> 11;
+        tracing::info!(seed, "seed: {seed} (fresh; --seed {seed} chooses these blocks again)");
+        seed
+    });
+    let control = interruptible(Exit::Interrupted)?;
+    threads.start()?;
+    let mut backend: Box<dyn Backend> = open(choice, &Options::default())?;
+    let Verified { blocks, mismatches } = verify(&contents, &mut *backend, (*fraction, seed), &control)?;
+    let agreeing = blocks - mismatches.len();
+    let mut text = format!(
+        "{agreeing} of {blocks} blocks computed again on {} agree; the journal has {}\n",
+        backend.name(),
+        contents.entries().len()
+    );
+    mismatches.iter().try_for_each(|mismatch| describe(&mut text, mismatch))?;
+    print(text.as_bytes())?;
+    Ok(if mismatches.is_empty() { Exit::Done } else { Exit::SelfCheck })
+}
+
+fn describe(text: &mut String, Mismatch { block, machine, differences }: &Mismatch) -> std::fmt::Result {
+    let adapter = machine.adapter.as_deref().unwrap_or("none");
+    writeln!(text, "replicas {}..{}, by {}, adapter {adapter}, differ:", block.start, block.end, machine.backend)?;
+    for Difference { field, journal, other } in differences.iter().take(SHOWN) {
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+        writeln!(text, "  {field}: {} in the journal, {} now", value(journal), value(other))?;
+    }
+    if differences.len() > SHOWN {
+        writeln!(text, "  and {} more", differences.len() - SHOWN)?;
+    }
+    Ok(())
+}
