@@ -45,7 +45,7 @@ SelectTypeParameters=CR_Core
 ReturnToService=2
 SchedulerParameters=bf_interval=1,sched_interval=1
 KillWait=5
-# A task that its node does not know is given up after 6 s.
+# A task that its node does not know is requeued, if it was started 6 s ago or earlier.
 BatchStartTimeout=1
 MessageTimeout=5
 CONF
@@ -81,6 +81,8 @@ vanish() {
       *) kill -KILL "$id" ;;
     esac
   done
+  # The controller asks only for tasks that should have started by now.
+  sleep 7
   slurmd -f "$SLURM_CONF"
 }
 
