@@ -43,6 +43,8 @@ MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
+# Only what asks for it is requeued, as at the strictest of sites.
+JobRequeue=0
 SchedulerParameters=bf_interval=1,sched_interval=1
 KillWait=5
 # A task that its node does not know is requeued, if it was started 6 s ago or earlier.

@@ -47,7 +47,12 @@ wait_for() {
 # A header and a finished block are two lines.
 has_a_block() { [ -f "$1" ] && [ "$(wc -l <"$1")" -ge 2 ]; }
 state() { scontrol show job "$1" | sed -n 's/.* *JobState=\([A-Z_]*\).*/\1/p' | head -n 1; }
-is() { [ "$(state "$1")" = "$2" ]; }
+# ends SECONDS STATE JOB
+ends() {
+  wait_for "$1" "end of job $3" has_ended "$3"
+  [ "$(state "$3")" = "$2" ] || fail "job $3 is $(state "$3"), not $2"
+}
+has_ended() { [[ $(state "$1") =~ ^(COMPLETED|CANCELLED|FAILED)$ ]]; }
 was_requeued() { scontrol show job "$1" | grep -q ' Restarts=[1-9]'; }
 
 run='run leaky --n 64 --lambda 0.9 --d 2 --replicas 655360 --rounds 200 --seed 7 --backend cpu --log error'
@@ -65,7 +70,7 @@ wait_for 60 "block of task 2" has_a_block "$RESULTS/shard-2.jsonl"
 "$here/cluster.sh" vanish "$cluster" 9>&-
 echo "node vanished when task 2 had $(($(wc -l <"$RESULTS/shard-2.jsonl") - 1)) blocks"
 
-wait_for 300 "merge job $merge" is "$merge" COMPLETED
+ends 300 COMPLETED "$merge"
 for task in 0 2; do
   was_requeued "${array}_$task" || fail "task $task was not requeued"
 done
@@ -76,5 +81,5 @@ cmp "$cluster/single.json" "$RESULTS/result.json"
 
 jobs=$(submit "run leaky --lambda 2")
 [[ $jobs =~ merge\ job\ ([0-9]+) ]]
-wait_for 60 "end of the merge of a run that is refused" is "${BASH_REMATCH[1]}" CANCELLED
+ends 60 CANCELLED "${BASH_REMATCH[1]}"
 echo "test.sh: four shards, terminated, vanished and requeued, give the result of a single run byte for byte"
