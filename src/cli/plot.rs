@@ -26,7 +26,7 @@ pub(super) struct PlotArgs {
     /// File for the picture, NAME.svg or NAME.png, which appears whole or not at all
     #[arg(short, long, value_name = "FILE", value_parser = file)]
     output: PathBuf,
-    /// What to draw [default: survival of a run or theory, scaling of a sweep, recovery of a recover]
+    /// What to draw [default: the main view of its kind: survival, scaling, recovery, ..]
     #[arg(long, value_enum)]
     view: Option<View>,
 }
