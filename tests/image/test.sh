@@ -17,7 +17,8 @@ if ! command -v debootstrap >/dev/null; then
 fi
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# Not into /proc and /sys, which a killed debootstrap leaves mounted.
+trap 'rm -rf --one-file-system "$work"' EXIT
 root=$work/root
 # Without comments, one line an instruction, the last stage alone.
 sed '/^#/d' "$file" | sed -e ':join' -e '/\\$/{N;s/\\\n//;b join}' | tac | sed '/^FROM /q' | tac >"$work/stage"

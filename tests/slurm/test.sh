@@ -9,10 +9,20 @@ here=$(cd "$(dirname "$0")" && pwd)
 fail() { echo "test.sh: $*" >&2 && exit 1; }
 
 [ "$(id -u)" = 0 ] || fail "a Slurm can be started by root only"
-if ! command -v slurmctld >/dev/null || ! command -v munged >/dev/null; then
-  command -v apt-get >/dev/null || fail "please install Slurm (slurmctld, slurmd, srun) and munge"
+# Without the services of these packages, which would start and stay.
+install_slurm() (
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod +x "$policy"
+  fi
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge
+)
+if ! command -v slurmctld >/dev/null || ! command -v munged >/dev/null; then
+  command -v apt-get >/dev/null || fail "please install Slurm (slurmctld, slurmd, srun) and munge"
+  install_slurm
 fi
 
 # One test at a time on a machine; its folder is always the same, so that the next one can clean up after a killed one.
