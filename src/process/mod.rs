@@ -6,7 +6,7 @@ pub mod leaky;
 pub mod start;
 
 use crate::backend::StreamKind;
-use crate::profile::{self, ProfileChain};
+use crate::profile::ProfileChain;
 use crate::rng::Draws;
 use crate::rng::bounded::Packing;
 use crate::rng::thresholds::Thresholds;
@@ -305,12 +305,12 @@ impl Form {
     }
 
     /// Work of one round of one replica, in balls that are thrown one by one: see [`Process::round_work`] and
-    /// [`profile::ROUND_WORK`].
+    /// [`ProfileChain::round_work`].
     #[must_use]
     pub fn round_work(&self) -> f64 {
         match self {
             Form::Bins(process) => process.round_work(),
-            Form::Profile(_) => profile::ROUND_WORK,
+            Form::Profile(chain) => chain.round_work(),
         }
     }
 }

@@ -24,8 +24,12 @@ pub const PROFILE_STREAM_VERSION: u32 = 1;
 /// Most bins of a profile. Their number and the number of balls of a round are whole numbers in an `f64`.
 pub const MAX_BINS: u64 = 1_000_000_000_000_000;
 
-/// Work of a round, in balls that are thrown one by one in the same time: some tens of microseconds, whatever n.
+/// Work of a round where few loads occur, in balls that are thrown one by one in the same time: some tens of
+/// microseconds, whatever n.
 pub const ROUND_WORK: f64 = 1e4;
+
+/// Work of a round for each load that occurs, where they are many.
+pub const LEVEL_WORK: f64 = 300.0;
 
 /// A process with validated parameters as a Markov chain on profiles.
 pub trait ProfileChain: fmt::Debug + Send + Sync {
@@ -41,6 +45,9 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
     /// The deletions of a round: takes them from `profile` and returns their number.
     fn depart(&self, stream: &mut Stream, profile: &mut Profile) -> u64;
 
-    /// Expected balls moved in one round of one replica.
-    fn expected_balls(&self) -> f64;
+    /// About the work of a round, in balls that are thrown one by one, for sizing what is done at once: from
+    /// [`ROUND_WORK`] on, and more where many loads occur.
+    fn round_work(&self) -> f64 {
+        ROUND_WORK
+    }
 }

@@ -124,7 +124,7 @@ impl Parameters {
     /// Whether profiles are the cheaper form, on any machine: see the README for the costs.
     ///
     /// From 2^22 bins on a round on a profile takes less time than one bin by bin, on a GPU, too. Exceptions are one
-    /// choice with so small a drift that loads spread over thousands of levels, and loads from a file, which may be as
+    /// choice with so small a drift that loads spread over many thousands of levels, and loads from a file, which may be as
     /// many as bins. Beyond 2^31 bins there is no other form.
     pub(super) fn prefers_profile(&self) -> bool {
         let few_levels = self.d >= 2 || (1.0 - self.lambda) * self.n as f64 >= LEAST_DRIFT;
@@ -148,7 +148,7 @@ impl Parameters {
 /// Bins from which profiles are preferred.
 const MANY_BINS: u64 = 1 << 22;
 /// Least drift of all bins together, (1 - lambda) n, for which profiles are preferred with one choice.
-const LEAST_DRIFT: f64 = (1 << 14) as f64;
+const LEAST_DRIFT: f64 = (1 << 10) as f64;
 
 /// What to do where there are too many bins to simulate one by one.
 const FEWER_BINS: &str = "use n <= 2^31, or `leakybins run` with --backend profile";

@@ -5,9 +5,10 @@
 //! `(x^d - y^d) / (x - y)`. Deletions are certain.
 
 use super::{Arrivals, Parameters};
+use crate::float;
 use crate::process::ParameterError;
 use crate::process::start::Initial;
-use crate::profile::{Balls, MAX_BINS, Profile, ProfileChain, Thrower};
+use crate::profile::{Balls, LEVEL_WORK, MAX_BINS, Profile, ProfileChain, ROUND_WORK, Thrower};
 use crate::rng::samplers::{Rounded, binomial};
 use crate::rng::stream::Stream;
 
@@ -89,8 +90,13 @@ impl ProfileChain for LeakyProfile {
         profile.serve()
     }
 
-    fn expected_balls(&self) -> f64 {
-        self.lambda * self.bins as f64
+    /// With one choice the fraction of bins of load k or more is near `exp(-2 (1 - lambda) k)` in stationarity.
+    fn round_work(&self) -> f64 {
+        if self.d > 1 {
+            return ROUND_WORK;
+        }
+        let n = self.bins as f64;
+        ROUND_WORK + LEVEL_WORK * (float::ln(n) / (2.0 * (1.0 - self.lambda))).min(n)
     }
 }
 
