@@ -247,6 +247,17 @@ fn a_snapshot_that_cannot_be_written_costs_nothing_but_itself() {
 }
 
 #[test]
+fn a_block_that_two_backends_run_leaves_no_snapshot() {
+    let spec = spec(1 << 16, 150);
+    let sitting = Sitting::new(spec.clone());
+    let mut pool = Pool::new(vec![Box::new(Host::cpu()), Box::new(Host::reference())]).expect("one stream");
+    // Which of them is first, and whether it has kept the block by then, is chance; the run looks at its folder.
+    let (ended, events) = sitting.run(&mut pool);
+    assert_eq!(ended.expect("a result").tally, expected(&spec, "cpu").tally);
+    assert!(events.is_empty(), "{events:?}");
+}
+
+#[test]
 fn no_snapshot_is_larger_than_the_limit() {
     let n = MOST_LOADS + 1;
     let process = ProcessSpec::Leaky(Parameters { n, lambda: 0.001, d: 1, ..Parameters::default() });

@@ -75,7 +75,7 @@ impl Snapshots {
         BlockKeeper { path, every, id, rounds, block, tell, begun, kept, carried }
     }
 
-    /// Removes the snapshot of a block that is in the journal.
+    /// Removes the snapshot of a block that needs none any more.
     pub(crate) fn remove(&self, block: &Range<u64>) {
         // One that stays is known to be of no use by the next sitting.
         let _ = fs::remove_file(self.path(block));

@@ -205,11 +205,7 @@ pub fn run_journaled(
             }
             add(journal.contents())
         };
-        let ended = queue::compute(&common, pool, missing, &mut receive, notify);
-        if let Some((snapshots, _)) = snapshots {
-            snapshots.sweep(journal.contents());
-        }
-        ended?;
+        queue::compute(&common, pool, missing, &mut receive, notify)?;
     }
     let (tally, reason) = sum.end();
     Ok(Outcome { tally, reason, elapsed, stream: journal.contents().header().stream(), machine: None })

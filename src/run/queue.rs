@@ -108,6 +108,8 @@ struct Attempt<'c> {
     place: u64,
     block: Block,
     control: Arc<Control<'c>>,
+    /// Whether another has begun the block before, who alone keeps it in the middle.
+    is_second: bool,
 }
 
 /// A block that is being computed, by one backend or two.
@@ -164,8 +166,9 @@ impl<'c> State<'_, 'c> {
         let control = Arc::new(control.part());
         let running =
             self.running.entry(place).or_insert_with(|| Running { block: block.clone(), attempts: Vec::new() });
+        let is_second = !running.attempts.is_empty();
         running.attempts.push(Arc::clone(&control));
-        Attempt { place, block, control }
+        Attempt { place, block, control, is_second }
     }
 
     fn end(&mut self, how: Result<(), RunError>) {
@@ -182,10 +185,10 @@ impl<'a, 'c> Queue<'a, 'c> {
             log_begun(&replicas, &*seat.backend);
             let begun = Instant::now();
             let tell = |event: Event| (self.lock().notify)(event);
-            let keeper = self
-                .common
-                .snapshots
-                .map(|(snapshots, id)| snapshots.keeper(id, self.common.spec.schedule.rounds, replicas.clone(), &tell));
+            let keeper =
+                self.common.snapshots.filter(|_| !attempt.is_second).map(|(snapshots, id)| {
+                    snapshots.keeper(id, self.common.spec.schedule.rounds, replicas.clone(), &tell)
+                });
             let kept: &dyn Keeper = keeper.as_ref().map_or(&Unkept, |keeper| keeper);
             let result = seat.backend.run_kept(&self.common.work, replicas, &attempt.control, kept);
             let carried = keeper.map_or(Duration::ZERO, |keeper| keeper.carried());
@@ -268,10 +271,16 @@ impl<'a, 'c> Queue<'a, 'c> {
         result: Result<BlockResult, BackendError>,
         (took, carried): (Duration, Duration),
     ) {
-        let Attempt { place, block, control } = attempt;
+        let Attempt { place, block, control, .. } = attempt;
         let mut state = self.lock();
         if state.ended.is_some() || !state.running.contains_key(&place) {
             control.retract(control.rounds());
+            if let Some((snapshots, _)) = self.common.snapshots
+                && !matches!(state.ended, Some(Err(_)))
+            {
+                // Its block is in the journal, or beyond the end of the run.
+                snapshots.remove(&block.replicas);
+            }
             return;
         }
         match result {
