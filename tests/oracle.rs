@@ -157,7 +157,8 @@ fn assert_mean_load(parameters: &leaky::Parameters, seed: u64, replicas: u64, ro
 #[test]
 fn a_mean_field_start_has_the_stationary_law_and_needs_no_burn_in() {
     use leakybins::process::start::Start;
-    use leakybins::theory::leaky::{When, predict};
+    use leakybins::theory::When;
+    use leakybins::theory::leaky::predict;
     for (index, (n, lambda, d, arrivals)) in [
         (3, 0.75, 1, leaky::Arrivals::Fixed),
         (64, 0.9, 1, leaky::Arrivals::Poisson),

@@ -15,7 +15,9 @@ mod throw;
 pub use levels::{Level, Profile};
 pub use throw::{Balls, Thrower};
 
+use crate::process::Measure;
 use crate::rng::stream::Stream;
+use crate::stats::Flow;
 use std::fmt;
 
 /// Version of everything that fixes the bits of a run on profiles: the order of draws, the samplers, the throws.
@@ -35,12 +37,15 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
     /// The profile before the first round; `stream` is at the first number of [`crate::rng::Domain::Start`].
     fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile;
 
-    /// The arrivals of a round: adds them to `profile` and returns their number.
-    fn arrive(&self, stream: &mut Stream, thrower: &mut Thrower, profile: &mut Profile) -> u64;
+    /// Performs one round on `profile`, which it shows to `seen` wherever in the round it may be observed.
+    fn round(
+        &self,
+        stream: &mut Stream,
+        thrower: &mut Thrower,
+        profile: &mut Profile,
+        seen: &mut dyn FnMut(Measure, &Profile),
+    ) -> Flow;
 
-    /// The deletions of a round: takes them from `profile` and returns their number.
-    fn depart(&self, stream: &mut Stream, profile: &mut Profile) -> u64;
-
-    /// Expected balls moved in one round of one replica.
+    /// Expected balls thrown in one round of one replica.
     fn expected_balls(&self) -> f64;
 }
