@@ -7,6 +7,9 @@
 //! | one bin, d >= 2 | limit of many bins | [`leaky::predict`], [`Transient`] |
 //! | max load of n bins | n independent bins: exact for d = 1 with Poisson arrivals | [`Population`] |
 //! | max load of a few bins, any d | exact up to a stated lost mass | [`SmallChain`] |
+//! | repeated balls-into-bins | limit of many bins; few bins exactly | [`repeated`] |
+//! | Tetris, stationary or after any round | one bin exactly for every n | [`tetris`] |
+//! | CAPPED(c, lambda): pool, rejections, waiting time | limit of many bins; few bins exactly | [`capped`] |
 //! | the paper's bounds | shapes without constants | [`bounds`] |
 //!
 //! `lambda` is taken as the exact value of its `f64`; 1 - lambda is then exact too, and everything is computed from it,
@@ -16,12 +19,15 @@
 
 mod arrivals;
 pub mod bounds;
+pub mod capped;
+mod chain;
 pub mod leaky;
 mod marginal;
 mod mean_field;
 mod one_choice;
 mod population;
 mod prediction;
+pub mod repeated;
 pub mod report;
 mod small_chain;
 mod special;
@@ -84,7 +90,7 @@ pub enum TheoryError {
     #[error("round 0 has no loads before its deletions; measure post, or ask for round 1 or later")]
     NoRound,
     /// Too many states.
-    #[error("the chain of n = {n} bins with loads up to {cap} is too large; use fewer bins or a lower cap")]
+    #[error("the chain of n = {n} bins with loads up to {cap} is too large; use fewer bins or smaller loads")]
     ChainSize {
         /// Number of bins.
         n: u64,
@@ -115,6 +121,13 @@ impl TheoryError {
     }
 }
 
+/// So many rounds, rounded up to two digits.
+pub(crate) fn two_digits(rounds: f64) -> u64 {
+    let rounds = rounds.ceil() as u64;
+    let unit = 10u64.pow(rounds.max(1).ilog10().saturating_sub(1));
+    rounds.div_ceil(unit).saturating_mul(unit)
+}
+
 /// The stationary laws of a process, where they are known.
 #[must_use]
 pub fn stationary(process: &ProcessSpec, measure: Measure) -> Option<Prediction> {
@@ -129,10 +142,14 @@ pub fn trajectory(process: &ProcessSpec, rounds: &[u64], budget: f64) -> Vec<Opt
 
 /// Checks what every prediction needs.
 fn validate(parameters: &Parameters) -> Result<(), TheoryError> {
-    let n = parameters.n;
-    if !(1..=MAX_BINS).contains(&n) {
-        let (reason, remedy) = ("bins are counted in 53 bits", "use 1 <= n <= 2^53");
-        return Err(ParameterError::OutOfRange { name: "n", value: n.to_string(), reason, remedy }.into());
-    }
+    check_bins(parameters.n)?;
     Ok(parameters.check_lambda_and_d()?)
+}
+
+fn check_bins(n: u64) -> Result<(), TheoryError> {
+    if (1..=MAX_BINS).contains(&n) {
+        return Ok(());
+    }
+    let (reason, remedy) = ("bins are counted in 53 bits", "use 1 <= n <= 2^53");
+    Err(ParameterError::OutOfRange { name: "n", value: n.to_string(), reason, remedy }.into())
 }
