@@ -25,8 +25,7 @@ fn profile(c: &mut Criterion) {
         let mut step = || {
             stream.restart(&Draws::new(1, 0, round), Domain::Profile);
             round += 1;
-            process.arrive(&mut stream, &mut thrower, &mut profile);
-            process.depart(&mut stream, &mut profile)
+            process.round(&mut stream, &mut thrower, &mut profile, &mut |_, _| ())
         };
         // The relaxation time is near 2 / (1 - lambda)^2 for one choice, and shorter for more.
         for _ in 0..1500 {

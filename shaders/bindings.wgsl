@@ -25,7 +25,9 @@ struct State {
     // Balls in the system, from the numbers that arrived and left; the host compares it with the sum of the loads.
     total_low: u32,
     total_high: u32,
-    // Of the running round, in the grid layout: balls that arrive, what is sampled, balls that left, empty bins, max.
+    // Bins with a ball at the end of the last round; kept with RETHROWS only.
+    occupied: u32,
+    // Of the running round, in the grid layout: balls that are thrown, what is sampled, balls that left, empty bins, max.
     balls: u32,
     flags: u32,
     departed: atomic<u32>,

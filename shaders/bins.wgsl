@@ -21,11 +21,11 @@ fn join(bin: u32) {
     }
 }
 
-// The load with the joins of the round, before the deletions.
-fn pre_load(bin: u32) -> u32 {
-    if (WIDE) { return cell(2u * bin) + cell(2u * bin + 1u); }
+// The load at the start of the round, and the joins of the round.
+fn load_and_joined(bin: u32) -> vec2<u32> {
+    if (WIDE) { return vec2<u32>(cell(2u * bin), cell(2u * bin + 1u)); }
     let word = cell(bin);
-    return (word & 0xffffu) + (word >> 16u);
+    return vec2<u32>(word & 0xffffu, word >> 16u);
 }
 
 // Ends the round of a bin.

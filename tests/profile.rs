@@ -16,7 +16,8 @@ use leakybins::rng::{Domain, Draws};
 use leakybins::run::{self, BurnIn, RunError, Schedule, Spec, SpecError};
 use leakybins::stats::Tally;
 use leakybins::theory::SmallChain;
-use leakybins::theory::leaky::{When, predict};
+use leakybins::theory::When;
+use leakybins::theory::leaky::predict;
 use rayon::prelude::*;
 use serde_json::Value;
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor, StudentsT};
@@ -40,9 +41,14 @@ fn profiles(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64, meas
         assert_eq!(profile.bins(), parameters.n);
         for round in 0..rounds {
             stream.restart(&draws(round), Domain::Profile);
-            process.arrive(&mut stream, &mut thrower, &mut profile);
-            if round + 1 < rounds || measure == Measure::Post {
-                process.depart(&mut stream, &mut profile);
+            let mut observed = profile.clone();
+            process.round(&mut stream, &mut thrower, &mut profile, &mut |at, profile| {
+                if at == measure {
+                    observed = profile.clone();
+                }
+            });
+            if round + 1 == rounds {
+                return observed;
             }
         }
         profile

@@ -118,7 +118,7 @@ fn host_and_device_agree_on_the_structs() {
             loads_every,
         }
     );
-    same_layout!(&module, "State", State { total_low, total_high, balls, flags, departed, empty, highest });
+    same_layout!(&module, "State", State { total_low, total_high, occupied, balls, flags, departed, empty, highest });
     same_layout!(
         &module,
         "Moments",

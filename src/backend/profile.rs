@@ -4,12 +4,11 @@
 //! [`MAX_BINS`](crate::profile::MAX_BINS) bins.
 
 use super::{Backend, BackendError, BlockResult, Control, StreamKind, Work, check_conservation};
-use crate::process::Measure;
 use crate::profile::{Profile, ProfileChain, Thrower};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 use crate::run::Schedule;
-use crate::stats::{Flow, Record, Tally};
+use crate::stats::{Record, Tally};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -130,15 +129,14 @@ impl Worker {
                 control.advance(ROUNDS_PER_STEP.min(job.schedule.rounds - round));
             }
             stream.restart(&draws(round), Domain::Profile);
-            let arrived = job.process.arrive(stream, thrower, &mut profile);
-            if job.schedule.measure == Measure::Pre {
-                sample(job, round, &profile, most_balls, &mut record)?;
-            }
-            let departed = job.process.depart(stream, &mut profile);
-            if job.schedule.measure == Measure::Post {
-                sample(job, round, &profile, most_balls, &mut record)?;
-            }
-            record.flow.add(Flow { arrived: arrived.into(), departed: departed.into() });
+            let mut sampled = Ok(());
+            let flow = job.process.round(stream, thrower, &mut profile, &mut |measure, profile| {
+                if measure == job.schedule.measure {
+                    sampled = sample(job, round, profile, most_balls, &mut record);
+                }
+            });
+            sampled?;
+            record.flow.add(flow);
         }
         self.tally.final_balls += profile.balls();
         self.tally.add(&record);
@@ -176,6 +174,7 @@ fn sample(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Measure;
     use crate::process::leaky::{LeakyProfile, Parameters};
     use std::thread;
     use std::time::{Duration, Instant};

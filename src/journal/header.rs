@@ -102,7 +102,7 @@ impl Header {
 fn start_sha256(seed: u64, process: &Form) -> String {
     match process {
         Form::Bins(process) => {
-            let mut loads = vec![0u32; process.bins() as usize];
+            let mut loads = vec![0u32; process.words()];
             process.start(seed, 0, &mut loads);
             sha256(loads.iter().map(|load| load.to_le_bytes()))
         }

@@ -15,7 +15,10 @@ mod throw;
 pub use levels::{Level, Profile};
 pub use throw::{Balls, Thrower};
 
+use crate::float;
+use crate::process::Measure;
 use crate::rng::stream::Stream;
+use crate::stats::Flow;
 use std::fmt;
 
 /// Version of everything that fixes the bits of a run on profiles: the order of draws, the samplers, the throws.
@@ -28,8 +31,13 @@ pub const MAX_BINS: u64 = 1_000_000_000_000_000;
 /// microseconds, whatever n.
 pub const ROUND_WORK: f64 = 1e4;
 
-/// Work of a round for each load that occurs, where they are many.
-pub const LEVEL_WORK: f64 = 300.0;
+/// About the work of a round of throws with one choice among `n` bins, whose loads have a `drift` of so many balls a
+/// round towards 0: the fraction of the bins with load k or more is near `exp(-2 drift k)`, and each load that occurs
+/// costs as much as 300 balls.
+pub(crate) fn one_choice_work(n: u64, drift: f64) -> f64 {
+    let n = n as f64;
+    ROUND_WORK + 300.0 * (float::ln(n) / (2.0 * drift)).min(n)
+}
 
 /// A process with validated parameters as a Markov chain on profiles.
 pub trait ProfileChain: fmt::Debug + Send + Sync {
@@ -39,15 +47,16 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
     /// The profile before the first round; `stream` is at the first number of [`crate::rng::Domain::Start`].
     fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile;
 
-    /// The arrivals of a round: adds them to `profile` and returns their number.
-    fn arrive(&self, stream: &mut Stream, thrower: &mut Thrower, profile: &mut Profile) -> u64;
-
-    /// The deletions of a round: takes them from `profile` and returns their number.
-    fn depart(&self, stream: &mut Stream, profile: &mut Profile) -> u64;
+    /// Performs one round on `profile`, which it shows to `seen` wherever in the round it may be observed.
+    fn round(
+        &self,
+        stream: &mut Stream,
+        thrower: &mut Thrower,
+        profile: &mut Profile,
+        seen: &mut dyn FnMut(Measure, &Profile),
+    ) -> Flow;
 
     /// About the work of a round, in balls that are thrown one by one, for sizing what is done at once: from
     /// [`ROUND_WORK`] on, and more where many loads occur.
-    fn round_work(&self) -> f64 {
-        ROUND_WORK
-    }
+    fn round_work(&self) -> f64;
 }

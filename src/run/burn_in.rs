@@ -13,6 +13,8 @@
 //! [`CONFIDENCE`] (Bonferroni), so that neither a small pilot nor chance makes starts agree that differ by more. The
 //! burn-in ends with the first window in which they agree, if they agree in the next one, too.
 //!
+//! Where no ball arrives or leaves, the extremes are `random:M` and `one-bin:M`, M being the number of balls of the start.
+//!
 //! A start is thus compared with both extremes: from `one-bin:1e6` the burn-in covers the draining of that bin.
 //!
 //! # Randomness
@@ -68,20 +70,26 @@ impl BurnIn {
             return Err(SpecError::PilotBins(bins).into());
         }
         let start = spec.process.start();
-        // The last of them starts empty: its load decides how high the overloaded start is.
         let mut pilots = vec![Pilot::new(spec, start.clone())?];
-        if *start != Start::Empty {
-            pilots.push(Pilot::new(spec, Start::Empty)?);
+        // Of an open process the last of the others starts empty: its load decides how high the overloaded start is.
+        let (least, most) = if spec.process.is_closed() {
+            let balls = pilots[0].balls()?;
+            (Start::Random(balls), Start::OneBin(balls))
+        } else {
+            (Start::Empty, Start::Each(1))
+        };
+        if *start != least {
+            pilots.push(Pilot::new(spec, least)?);
         }
         pilots[0].require_memory(pilots.len() as u64 + 1)?;
-        let (mut height, mut overloaded) = (1, Pilot::new(spec, Start::Each(1))?);
+        let (mut height, mut overloaded) = (1, Pilot::new(spec, most)?);
         let mut windows: Vec<Range<u64>> = Vec::new();
         let mut window = 0..FIRST_WINDOW;
         loop {
             pilots.iter_mut().try_for_each(|pilot| pilot.run(&window, control))?;
             let load = pilots.last().map_or(0, |empty| empty.twice_the_load(&window));
             let wanted = (load + 1).min(MAX_START_LOAD.into()) as u32;
-            if wanted > height {
+            if !spec.process.is_closed() && wanted > height {
                 (height, overloaded) = (wanted, Pilot::new(spec, Start::Each(wanted))?);
                 windows.iter().try_for_each(|window| overloaded.run(window, control))?;
             }
@@ -149,6 +157,14 @@ impl Pilot {
         Ok(Self { start, process, seed: spec.seed, schedule, replicas })
     }
 
+    /// Balls of a replica, which are the same number in each.
+    fn balls(&self) -> Result<u32, SpecError> {
+        let mut state = vec![0; self.process.words()];
+        self.process.start(self.seed, u32::MAX, &mut state);
+        let balls = state.iter().map(|&balls| u64::from(balls)).sum();
+        u32::try_from(balls).ok().filter(|&balls| balls <= MAX_START_LOAD).ok_or(SpecError::PilotBalls(balls))
+    }
+
     /// Refuses so many pilots that the machine has no room for.
     fn require_memory(&self, pilots: u64) -> Result<(), BackendError> {
         const RUNNER_BYTES: u64 = 8;
@@ -167,7 +183,7 @@ impl Pilot {
             || job.process.runner(),
             |runner, Replica { number, loads, sums }| {
                 if window.start == 0 {
-                    *loads = vec![0; job.process.bins() as usize];
+                    *loads = vec![0; job.process.words()];
                     job.process.start(job.seed, *number, loads);
                 }
                 let seen = backend::advance(&job, &mut **runner, *number, loads, window.clone(), control)?;

@@ -171,11 +171,14 @@ impl<'a> Chunk<'a> {
             if !form.holds(max) {
                 return Ok(Err(form.grow(max)?));
             }
-            let totals: Vec<u64> =
-                start.par_chunks(kernel.packing.bins as usize).map(|l| l.iter().map(|&l| u64::from(l)).sum()).collect();
-            tally.initial_balls = totals.iter().map(|&t| u128::from(t)).sum();
-            let of = |&t: &u64| State { total_low: t as u32, total_high: (t >> 32) as u32, ..State::default() };
-            let records: Vec<State> = totals.iter().map(of).collect();
+            let states_of = |loads: &[u32]| {
+                let total: u64 = loads.iter().map(|&load| u64::from(load)).sum();
+                let occupied = loads.iter().filter(|&&load| load > 0).count() as u32;
+                State { total_low: total as u32, total_high: (total >> 32) as u32, occupied, ..State::default() }
+            };
+            let records: Vec<State> = start.par_chunks(kernel.packing.bins as usize).map(states_of).collect();
+            let total = |state: &State| u128::from(join_words(state.total_low, state.total_high));
+            tally.initial_balls = records.iter().map(total).sum();
             device.queue.write_buffer(&states, 0, bytemuck::cast_slice(&records));
             if form.wide {
                 let words: Vec<[u32; 2]> = start.iter().map(|&load| [load, 0]).collect();
@@ -339,7 +342,7 @@ impl<'a> Chunk<'a> {
             [advance] => start(advance, replicas),
             [open, throw, serve, close] => {
                 let groups = |items: u32| replicas * u64::from(items).div_ceil(threads).max(1);
-                let units = Unit::new(&kernel.packing).count(kernel.arrivals.last());
+                let units = Unit::new(&kernel.packing).count(kernel.most_balls());
                 start(open, replicas.div_ceil(threads));
                 for _ in 0..rounds {
                     start(throw, groups(units));

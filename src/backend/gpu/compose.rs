@@ -149,13 +149,15 @@ pub fn simulation(kernel: &Kernel<'_>, variant: &Variant) -> String {
         ("LEVELS", variant.levels),
         ("SMALL", SMALL_LOADS),
         ("WG", variant.workgroup),
-        ("UNIT_GROUPS", groups(Unit::new(&kernel.packing).count(kernel.arrivals.last()))),
+        ("UNIT_GROUPS", groups(Unit::new(&kernel.packing).count(kernel.most_balls()))),
         ("BIN_GROUPS", groups(bins)),
     ];
     for (name, value) in constants {
         writeln!(source, "const {name} = {value}u;").expect("writing to a string succeeds");
     }
-    for (name, value) in [("WIDE", variant.wide), ("PRE", variant.measure == Measure::Pre)] {
+    for (name, value) in
+        [("WIDE", variant.wide), ("PRE", variant.measure == Measure::Pre), ("RETHROWS", kernel.rethrows)]
+    {
         writeln!(source, "const {name} = {value};").expect("writing to a string succeeds");
     }
     let (cells, entry) = match variant.layout {
@@ -182,11 +184,11 @@ pub fn simulation(kernel: &Kernel<'_>, variant: &Variant) -> String {
         include_str!("../../../shaders/arrivals.wgsl"),
         cells,
         include_str!("../../../shaders/bins.wgsl"),
-        kernel.source,
-        gather,
-        include_str!("../../../shaders/tally.wgsl"),
-        entry,
-    ] {
+    ]
+    .iter()
+    .chain(kernel.sources)
+    .chain(&[gather, include_str!("../../../shaders/tally.wgsl"), entry])
+    {
         source.push_str(fragment);
     }
     source

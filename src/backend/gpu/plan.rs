@@ -103,7 +103,7 @@ pub(super) fn plan(
     let subgroups = tuning.subgroups && device.features.contains(wgpu::Features::SUBGROUP);
     // One unit a thread where there are that few; a software adapter pays for each barrier by the thread.
     let most_threads = if device.is_software() { 64 } else { 256 };
-    let threads = unit.count(kernel.arrivals.last()).clamp(32, most_threads).next_power_of_two();
+    let threads = unit.count(kernel.most_balls()).clamp(32, most_threads).next_power_of_two();
     let workgroup = tuning.workgroup.unwrap_or(threads).clamp(1, device.summary.max_invocations);
     let with = |layout| Variant {
         layout,
@@ -169,7 +169,7 @@ fn most_replicas(device: &Device, kernel: &Kernel<'_>, variant: &Variant) -> Res
     }
     let groups = match variant.layout {
         Layout::Grid => {
-            let threads = Unit::new(&kernel.packing).count(kernel.arrivals.last()).max(bins);
+            let threads = Unit::new(&kernel.packing).count(kernel.most_balls()).max(bins);
             u64::from(threads.div_ceil(variant.workgroup))
         }
         Layout::Workgroup | Layout::Storage => 1,
@@ -189,7 +189,7 @@ fn software_rounds(kernel: &Kernel<'_>, variant: &Variant) -> u64 {
     let ball = u64::from(packing.choices) + 2;
     let throw = 2 + u64::from(unit.balls) * ball + 10 * u64::from(unit.blocks);
     let search = u64::from(usize::BITS - kernel.arrivals.as_slice().len().leading_zeros()) + 2;
-    let units = u64::from(unit.count(kernel.arrivals.last())).div_ceil(threads);
+    let units = u64::from(unit.count(kernel.most_balls())).div_ceil(threads);
     let bins = u64::from(packing.bins).div_ceil(threads);
     let small = u64::from(SMALL_LOADS).div_ceil(threads) + 1;
     let round = 1 + units * throw + 1 + bins + 1 + search + small;

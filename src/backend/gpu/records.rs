@@ -28,6 +28,7 @@ pub struct Run {
 pub struct State {
     pub total_low: u32,
     pub total_high: u32,
+    pub occupied: u32,
     pub balls: u32,
     pub flags: u32,
     pub departed: u32,
