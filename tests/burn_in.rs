@@ -8,7 +8,8 @@ use leakybins::process::start::Start;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::{BurnIn, Schedule, Spec};
 use leakybins::theory::Transient;
-use leakybins::theory::leaky::{When, predict};
+use leakybins::theory::When;
+use leakybins::theory::leaky::predict;
 
 fn find(parameters: &Parameters, rounds: u64) -> BurnIn {
     let schedule = Schedule { rounds, burn_in: 0, every: 1, loads_every: 0, measure: Measure::Post };

@@ -39,10 +39,10 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn new(job: &Job<'a>, fast: bool) -> Self {
         let runner = if fast { job.process.runner() } else { Box::new(Reference(job.process)) };
-        Self { runner, scratch: vec![0; job.process.bins() as usize], tally: Tally::default() }
+        Self { runner, scratch: vec![0; job.process.words()], tally: Tally::default() }
     }
 
-    /// Runs all rounds of `replica`, in `kept` if its final loads are wanted.
+    /// Runs all rounds of `replica`; copies its final loads to `kept` if they are wanted.
     fn replica(
         mut self,
         job: &Job<'a>,
@@ -50,23 +50,26 @@ impl<'a> Worker<'a> {
         kept: Option<&mut [u32]>,
         control: &Control,
     ) -> Result<Self, BackendError> {
-        let loads = kept.unwrap_or(&mut self.scratch);
-        let total = |loads: &[u32]| loads.iter().map(|&l| u128::from(l)).sum::<u128>();
-        job.process.start(job.seed, replica as u32, loads);
-        self.tally.initial_balls += total(loads);
-        let record = advance(job, &mut *self.runner, replica as u32, loads, 0..job.schedule.rounds, control)?;
-        self.tally.final_balls += total(loads);
+        let state = &mut self.scratch;
+        let total = |state: &[u32]| state.iter().map(|&balls| u128::from(balls)).sum::<u128>();
+        job.process.start(job.seed, replica as u32, state);
+        self.tally.initial_balls += total(state);
+        let record = advance(job, &mut *self.runner, replica as u32, state, 0..job.schedule.rounds, control)?;
+        self.tally.final_balls += total(state);
         self.tally.add(&record);
+        if let Some(kept) = kept {
+            kept.copy_from_slice(&state[..kept.len()]);
+        }
         Ok(self)
     }
 }
 
-/// Advances `loads`, those of `replica`, through `rounds`, in steps between which it can be stopped; what was seen.
+/// Advances `state`, that of `replica`, through `rounds`, in steps between which it can be stopped; what was seen.
 pub(crate) fn advance(
     job: &Job<'_>,
     runner: &mut dyn Runner,
     replica: u32,
-    loads: &mut [u32],
+    state: &mut [u32],
     rounds: Range<u64>,
     control: &Control,
 ) -> Result<Record, BackendError> {
@@ -78,7 +81,7 @@ pub(crate) fn advance(
             return Err(BackendError::Cancelled);
         }
         let end = (round + step).min(rounds.end);
-        runner.advance(job.seed, replica, loads, round..end, &job.schedule, &mut record);
+        runner.advance(job.seed, replica, state, round..end, &job.schedule, &mut record);
         control.advance(end - round);
         round = end;
     }
@@ -87,14 +90,19 @@ pub(crate) fn advance(
 
 /// Refuses a block that the machine has no room for.
 fn require_memory(job: &Job<'_>, replicas: u64) -> Result<(), BackendError> {
-    // A worker's loads and its runner's memory of at most two words a bin; kept loads, and their copy for the dump.
+    // A worker's state and its runner's memory of at most two words a bin; kept loads, and their copy for the dump.
     const WORKER_BYTES: u64 = 12;
     const KEPT_BYTES: u64 = 8;
     let bins = u64::from(job.process.bins());
+    let words = job.process.words() as u64;
     let workers = replicas.min(rayon::current_num_threads() as u64);
     let kept = if job.keep_loads { replicas * KEPT_BYTES } else { 0 };
     let what = format!("running {workers} x {bins} bins at once");
-    memory::require(what, bins * (workers * WORKER_BYTES + kept), "use fewer bins, fewer --threads or no --dump-loads")
+    memory::require(
+        what,
+        words * workers * WORKER_BYTES + bins * kept,
+        "use fewer bins, fewer --threads or no --dump-loads",
+    )
 }
 
 impl Backend for Host {

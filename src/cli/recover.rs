@@ -81,7 +81,7 @@ impl Way {
                 usual.bins.max_quantile(USUAL)
             }
         };
-        let rounds = self.rounds.or_else(|| theory::recovery_rounds(&process)).ok_or_else(|| unknown("--rounds"))?;
+        let rounds = self.rounds.or_else(|| process.recovery_rounds().ok()).ok_or_else(|| unknown("--rounds"))?;
         let Self { replicas, points_per_decade, .. } = *self;
         Ok(Spec { process, seed: self.seed.unwrap_or(0), replicas, rounds, points_per_decade, level })
     }

@@ -1,7 +1,8 @@
 //! Tallies in JSON, exactly.
 
+use crate::process::{Observable, ObservableKind};
 use crate::run::Schedule;
-use crate::stats::{Flow, Histogram, LevelTally, Levels, Moments, PowerSums, Series, Tally};
+use crate::stats::{Flow, FurtherTally, Histogram, LevelTally, Levels, Moments, PowerSums, Series, Tally};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -21,6 +22,10 @@ pub(super) struct Form {
     total_load: SeriesForm,
     empty_bins: SeriesForm,
     load_per_bin: ByValue<Wide>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    numbers: Vec<SeriesForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    histograms: Vec<ByValue<Wide>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +133,20 @@ impl From<SeriesForm> for Series {
     }
 }
 
+impl From<&Histogram> for ByValue<Wide> {
+    fn from(histogram: &Histogram) -> Self {
+        ByValue(histogram.iter().map(|(value, count)| (value, Wide(count))).collect())
+    }
+}
+
+impl From<ByValue<Wide>> for Histogram {
+    fn from(ByValue(counts): ByValue<Wide>) -> Self {
+        let mut histogram = Histogram::default();
+        counts.into_iter().for_each(|(value, count)| histogram.add(value, count.0));
+        histogram
+    }
+}
+
 impl From<&Tally> for Form {
     fn from(tally: &Tally) -> Self {
         let step = |(value, step): (u64, LevelTally)| {
@@ -146,7 +165,9 @@ impl From<&Tally> for Form {
             },
             total_load: (&tally.total_load).into(),
             empty_bins: (&tally.empty_bins).into(),
-            load_per_bin: ByValue(tally.load_per_bin.iter().map(|(load, bins)| (load, Wide(bins))).collect()),
+            load_per_bin: (&tally.load_per_bin).into(),
+            numbers: tally.further.numbers.iter().map(SeriesForm::from).collect(),
+            histograms: tally.further.histograms.iter().map(ByValue::from).collect(),
         }
     }
 }
@@ -157,8 +178,6 @@ impl From<Form> for Tally {
             (value, LevelTally { hits: hits.into(), hits_squared: squares.0, replicas_hit })
         };
         let LevelsForm { steps, replicas } = form.max_load;
-        let mut load_per_bin = Histogram::default();
-        form.load_per_bin.0.into_iter().for_each(|(load, bins)| load_per_bin.add(load, bins.0));
         Self {
             replicas: form.replicas,
             initial_balls: form.initial_balls.0,
@@ -167,14 +186,24 @@ impl From<Form> for Tally {
             max_load: Levels::from_steps(steps.0.into_iter().map(step), replicas.into()),
             total_load: form.total_load.into(),
             empty_bins: form.empty_bins.into(),
-            load_per_bin,
+            load_per_bin: form.load_per_bin.into(),
+            further: FurtherTally {
+                numbers: form.numbers.into_iter().map(Series::from).collect(),
+                histograms: form.histograms.into_iter().map(Histogram::from).collect(),
+            },
         }
     }
 }
 
 /// Whether `tally` can be that of the replicas in `block`: its numbers of replicas, samples, hits and bins are what
-/// `schedule` and the number of `bins` make them, and no ball is lost.
-pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedule, bins: u64) -> bool {
+/// `schedule` and the number of `bins` make them, no ball is lost, and the further observables are those of the process.
+pub(super) fn is_plausible(
+    tally: &Tally,
+    block: &Range<u64>,
+    schedule: &Schedule,
+    bins: u64,
+    observables: &[Observable],
+) -> bool {
     let replicas = block.end - block.start;
     let samples = schedule.samples_per_replica();
     // Every sample of every replica reaches the lowest level.
@@ -193,6 +222,7 @@ pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedul
     let bins_seen = (tally.load_per_bin.iter()).try_fold((0u128, 0u128), |(seen, sum), (load, bins)| {
         Some((seen.checked_add(bins)?, sum.checked_add(bins.checked_mul(load.into())?)?))
     });
+    let of_kind = |kind| observables.iter().filter(|observable| observable.kind == kind).count();
     tally.replicas == replicas
         && tally.conserves_balls()
         && lowest.is_some_and(|all| all.hits == u128::from(replicas) * u128::from(samples))
@@ -200,5 +230,8 @@ pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedul
         && sums.is_some_and(|(sum, _)| sum == tally.max_load.replicas.sum)
         && is_series(&tally.total_load)
         && is_series(&tally.empty_bins)
+        && tally.further.numbers.len() == of_kind(ObservableKind::Number)
+        && tally.further.numbers.iter().all(is_series)
+        && tally.further.histograms.len() <= of_kind(ObservableKind::Histogram)
         && bins_seen.is_some_and(|(seen, _)| histograms.checked_mul(bins.into()) == Some(seen))
 }

@@ -25,20 +25,22 @@ mod marginal;
 mod mean_field;
 mod one_choice;
 mod population;
+mod prediction;
 pub mod repeated;
 pub mod report;
 mod small_chain;
 mod special;
+pub mod tetris;
 mod transient;
 
 pub use marginal::{Geometric, Marginal};
 pub use population::Population;
+pub use prediction::{Basis, Expected, Prediction, When};
 pub use small_chain::{ChainLaw, SmallChain};
 pub use transient::{FLOOR, Transient};
 
 use crate::process::leaky::Parameters;
 use crate::process::{Measure, ParameterError, ProcessSpec};
-use leaky::{Prediction, When};
 
 /// Most bins of a prediction: whole numbers are exact in an `f64` up to here.
 pub const MAX_BINS: u64 = 1 << 53;
@@ -53,6 +55,16 @@ pub enum TheoryError {
     /// lambda = 1 in a stationary question.
     #[error("lambda = 1 has no stationary law (the loads grow for ever); use lambda < 1, or ask for a round")]
     NoStationaryLaw,
+    /// A question that has no known answer.
+    #[error("{question} of {process} is not known to theory; {remedy}")]
+    Unknown {
+        /// The process.
+        process: &'static str,
+        /// What was asked for.
+        question: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// Numbers that are no law.
     #[error("the start law is no law (its numbers sum to {sum}); give probabilities from 0 to 1 that sum to 1")]
     Law {
@@ -100,37 +112,24 @@ pub enum TheoryError {
     },
 }
 
+impl TheoryError {
+    /// `measure pre` of a process that has no loads to observe there.
+    pub(crate) fn unmeasured(process: &'static str) -> Self {
+        let question = "the state before the deletions, with which a round begins,";
+        Self::Unknown { process, question, remedy: "measure post" }
+    }
+}
+
 /// The stationary laws of a process, where they are known.
 #[must_use]
 pub fn stationary(process: &ProcessSpec, measure: Measure) -> Option<Prediction> {
-    match process {
-        ProcessSpec::Leaky(parameters) => leaky::predict(parameters, When::Stationary, measure).ok(),
-    }
-}
-
-/// About the autocorrelation time of the total load in the stationary state, in rounds; infinite where there is none.
-#[must_use]
-pub fn autocorrelation_rounds(process: &ProcessSpec) -> f64 {
-    match process {
-        ProcessSpec::Leaky(parameters) => leaky::autocorrelation_rounds(parameters),
-    }
-}
-
-/// Rounds after which a process has surely forgotten its start, where that is known.
-#[must_use]
-pub fn recovery_rounds(process: &ProcessSpec) -> Option<u64> {
-    match process {
-        ProcessSpec::Leaky(parameters) => leaky::recovery_rounds(parameters).ok(),
-    }
+    process.predict(When::Stationary, measure).ok()
 }
 
 /// What is expected after each of `rounds`, which ascend, where it is known and takes at most `budget` operations.
 #[must_use]
-pub fn trajectory(process: &ProcessSpec, rounds: &[u64], budget: f64) -> Vec<Option<leaky::Expected>> {
-    let known = match process {
-        ProcessSpec::Leaky(parameters) => leaky::trajectory(parameters, rounds, budget),
-    };
-    known.unwrap_or_else(|_| vec![None; rounds.len()])
+pub fn trajectory(process: &ProcessSpec, rounds: &[u64], budget: f64) -> Vec<Option<Expected>> {
+    process.trajectory(rounds, budget).unwrap_or_else(|_| vec![None; rounds.len()])
 }
 
 /// Checks what every prediction needs.

@@ -1,13 +1,11 @@
-//! Predictions for repeated balls-into-bins and Tetris (Becchetti, Clementi, Natale, Pasquale, Posta, SPAA 2015).
+//! Predictions for repeated balls-into-bins (Becchetti, Clementi, Natale, Pasquale, Posta, SPAA 2015).
 //!
-//! Repeated: each of the K non-empty bins gives up one ball, and these K balls go to bins uniformly at random. Tetris:
-//! each non-empty bin discards one ball, and lambda n new ones go to bins uniformly at random, lambda = 3/4 in the
-//! paper. Loads are those at the end of a round, after the throw.
+//! Each of the K non-empty bins gives up one ball, and these K balls go to bins uniformly at random. Loads are those at
+//! the end of a round, after the throw.
 //!
 //! | question | answer | where |
 //! |---|---|---|
 //! | loads, stationary | limit of many bins at m/n balls a bin; exact for one bin | [`predict`] |
-//! | loads of Tetris, stationary | exact for every n | [`tetris`] |
 //! | few bins and balls | exact | [`small_chain`] |
 //! | all balls in one bin: when it is empty | leading order in n | [`drain_rounds`] |
 //!
@@ -24,15 +22,13 @@
 
 use super::arrivals::ArrivalLaw;
 use super::chain::Chain;
-use super::leaky::{self, Basis, Prediction, When};
 use super::marginal::Marginal;
 use super::population::Population;
+use super::prediction::{Basis, Prediction};
 use super::small_chain::{SmallChain, State, sorted, splits};
 use super::{TheoryError, check_bins, one_choice};
 use crate::float::ln_1p;
-use crate::process::Measure;
-use crate::process::leaky::{Arrivals, Parameters};
-use crate::process::start::Start;
+use crate::process::leaky::Arrivals;
 
 /// Most ways to throw the balls of a round, summed over the states: some seconds.
 const MAX_WAYS: f64 = 5e6;
@@ -71,19 +67,6 @@ pub fn predict(n: u64, m: u64) -> Result<Prediction, TheoryError> {
         (after_the_throw, Basis::MeanField, Basis::IndependentBins)
     };
     Ok(Prediction { bins: Population::new(vec![(n as f64, law)]), load_basis, max_basis, bounds: None })
-}
-
-/// Predicts the stationary loads and max load of Tetris with `n` bins and floor or ceiling of `lambda n` new balls a
-/// round, lambda n on average.
-///
-/// A bin is that of the leaky bins with one choice and fixed arrivals before the deletions: its law is exact. With
-/// lambda = 3/4 a quarter of the bins is empty, and the mean load is `3/4 + (9/16 - 3/(4n)) / (1/2)`.
-///
-/// # Errors
-/// [`TheoryError`] says what is refused, why, and what to do.
-pub fn tetris(n: u64, lambda: f64) -> Result<Prediction, TheoryError> {
-    let bins = Parameters { n, lambda, d: 1, arrivals: Arrivals::Fixed, start: Start::Empty };
-    Ok(Prediction { bounds: None, ..leaky::predict(&bins, When::Stationary, Measure::Pre)? })
 }
 
 /// Rounds until a bin that holds all `m` balls is empty, to leading order in n at fixed a = m/n.
@@ -203,22 +186,6 @@ mod tests {
         // Few balls leave one by one; many keep the other bins busy, and the tower loses 1/(2u) a round.
         assert_close("m << n", drain_rounds(1 << 40, 1 << 10) / 1024.0, 1.0, 1e-8);
         assert_close("m >> n", drain_rounds(1 << 10, 1 << 30) / (1u64 << 50) as f64, 1.0, 1e-8);
-    }
-
-    #[test]
-    fn tetris_is_exact_at_finite_n() {
-        for n in [4u64, 1000, 10_000, 1 << 50] {
-            let prediction = tetris(n, 0.75).expect("a prediction");
-            assert_eq!(prediction.load_basis, Basis::Exact);
-            assert_close("empty", prediction.bins.empty_fraction(), 0.25, 1e-15);
-            let mean = 0.75 + (0.5625 - 0.75 / n as f64) / 0.5;
-            assert_close("mean", prediction.bins.mean_load(), mean, 1e-13);
-        }
-        // An independent simulation, 60,000 rounds and more: within three standard errors of its mean max loads.
-        for (n, max, error) in [(1000, 13.792, 0.020), (10_000, 17.988, 0.051)] {
-            let bins = tetris(n, 0.75).expect("a prediction").bins;
-            assert_close("max", bins.mean_max(), max, 3.0 * error);
-        }
     }
 
     #[test]
