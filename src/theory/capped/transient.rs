@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn the_way_ends_in_the_stationary_state() {
-        for (c, lambda, pool) in [(1, 0.75, 0), (2, 0.9, 5_000), (5, 0.95, 20_000)] {
-            let mut way =
-                Way::new(&Parameters { pool, ..parameters(1000, c, lambda) }, Capacity::Finite(c)).expect("a way");
+        for (c, lambda, start) in [(1, 0.75, Start::Empty), (2, 0.9, Start::Each(7)), (5, 0.95, Start::Random(20_000))] {
+            let parameters = Parameters { start, ..parameters(1000, c, lambda) };
+            let mut way = Way::new(&parameters, Capacity::Finite(c)).expect("a way");
             for _ in 0..4000 {
                 way.step().expect("a step");
             }
