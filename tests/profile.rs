@@ -10,7 +10,7 @@ use leakybins::backend::{Backend, Choice, Control, Host, Job, ProfileJob, Profil
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ParameterError, ProcessSpec};
-use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower};
+use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower, Watch};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
 use leakybins::run::{self, BurnIn, RunError, Schedule, Spec, SpecError};
@@ -37,21 +37,22 @@ fn profiles(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64, meas
         let draws = |round| Draws::new(seed, replica as u32, round);
         let mut stream = Stream::new(&draws(0), Domain::Start);
         let mut thrower = Thrower::default();
-        let mut profile = process.start(&mut stream, &mut thrower);
-        assert_eq!(profile.bins(), parameters.n);
+        let mut state = process.start(&mut stream, &mut thrower);
+        assert_eq!(state.bins.bins(), parameters.n);
         for round in 0..rounds {
             stream.restart(&draws(round), Domain::Profile);
-            let mut observed = profile.clone();
-            process.round(&mut stream, &mut thrower, &mut profile, &mut |at, profile| {
+            let mut observed = state.bins.clone();
+            let mut loads = |at, profile: &Profile| {
                 if at == measure {
                     observed = profile.clone();
                 }
-            });
+            };
+            process.round(&mut stream, &mut thrower, &mut state, &mut Watch { loads: &mut loads, further: None });
             if round + 1 == rounds {
                 return observed;
             }
         }
-        profile
+        state.bins
     };
     (0..replicas).into_par_iter().map(one).collect()
 }
