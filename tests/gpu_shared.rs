@@ -5,7 +5,6 @@ mod common;
 use common::{Case, gpu, options, run_on_gpu};
 use leakybins::backend::gpu::{Gpu, Tuning};
 use leakybins::backend::{Backend, BackendError, BlockResult, Choice, Control, Host, Pool, Work, open};
-use leakybins::process::ProcessSpec;
 use leakybins::run::{Spec, run};
 use libtest_mimic::Failed;
 use std::ops::Range;
