@@ -313,7 +313,8 @@ fn many_bins_follow_the_limit() {
 fn a_large_pool_drains_as_in_the_limit() {
     let n = 1_000_000_000_000u64;
     let parameters = Parameters { start: Start::Each(5), ..capped(n, 2, 0.75) };
-    for rounds in [1, 2, 5, 10] {
+    // In the first round every bin is full, and nothing is random.
+    for rounds in [2, 5, 10] {
         let samples = 40;
         let seen = on_profiles(&parameters, 8000 + rounds, samples, rounds);
         let expected = trajectory(&parameters, &[rounds], f64::INFINITY).expect("a trajectory")[0].expect("in budget");
