@@ -235,3 +235,37 @@ pub(super) fn is_plausible(
         && tally.further.histograms.len() <= of_kind(ObservableKind::Histogram)
         && bins_seen.is_some_and(|(seen, _)| histograms.checked_mul(bins.into()) == Some(seen))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Measure;
+    use crate::stats::Record;
+
+    const OBSERVABLES: [Observable; 2] = [
+        Observable { name: "pool", meaning: "balls that wait", kind: ObservableKind::Number },
+        Observable { name: "waiting_time", meaning: "rounds", kind: ObservableKind::Histogram },
+    ];
+
+    #[test]
+    fn further_observables_read_back_and_are_held_to_those_of_the_process() {
+        let mut tally = Tally::default();
+        let mut record = Record::default();
+        record.sample(1, 1, 1);
+        record.load_per_bin.add(0, 1);
+        record.load_per_bin.add(1, 1);
+        record.further.number(0, 7);
+        record.further.count(0, 3, 1 << 70);
+        tally.add(&record);
+        (tally.initial_balls, tally.final_balls) = (1, 1);
+        let text = serde_json::to_string(&Form::from(&tally)).expect("plain values");
+        assert!(text.contains(r#""histograms":[{"3":"1180591620717411303424"}]"#), "{text}");
+        let again: Form = serde_json::from_str(&text).expect("a form");
+        assert_eq!(Tally::from(again), tally);
+
+        let schedule = Schedule { rounds: 1, burn_in: 0, every: 1, loads_every: 1, measure: Measure::Post };
+        let plausible = |observables: &[Observable]| is_plausible(&tally, &(0..1), &schedule, 2, observables);
+        assert!(plausible(&OBSERVABLES));
+        assert!(!plausible(&OBSERVABLES[..1]) && !plausible(&OBSERVABLES[1..]) && !plausible(&[]));
+    }
+}

@@ -25,7 +25,7 @@ use crate::rng::stream::Stream;
 use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use crate::stats::Flow;
-use crate::theory::{Expected, Prediction, TheoryError, When};
+use crate::theory::{self, Expected, Prediction, TheoryError, When};
 use serde::{Deserialize, Serialize};
 
 /// Parameters of repeated balls-into-bins.
@@ -71,16 +71,21 @@ impl Grid {
 }
 
 impl Parameters {
-    /// Balls a bin, m / n, where they are known without reading a file.
-    #[must_use]
-    pub fn balls_per_bin(&self) -> Option<f64> {
-        let n = self.n as f64;
-        match self.start {
-            Start::Empty => Some(0.0),
-            Start::Each(h) => Some(f64::from(h)),
-            Start::OneBin(balls) | Start::Random(balls) => Some(f64::from(balls) / n),
-            Start::MeanField | Start::File(_) => None,
-        }
+    /// Balls in all, m; of a file they are read.
+    fn balls(&self) -> Result<u64, ParameterError> {
+        Ok(match self.initial(self.n)? {
+            Initial::Same(h) => self.n.saturating_mul(h.into()),
+            Initial::OneBin(balls) | Initial::Random(balls) => balls.into(),
+            Initial::Independent(_) => unreachable!("such a start is refused"),
+            Initial::Loads(loads) => loads.iter().map(|&load| u64::from(load)).sum(),
+        })
+    }
+
+    /// Fraction of the bins that are empty in the stationary state, in the limit of many bins: the drift of a bin that
+    /// is not. `None` where the balls cannot be counted.
+    fn drift(&self) -> Option<f64> {
+        let balls = self.balls().ok().filter(|_| self.n > 0)?;
+        Some(theory::repeated::empty_fraction(balls as f64 / self.n as f64))
     }
 
     /// The initial loads of `bins` bins.
@@ -113,8 +118,8 @@ impl Model for Parameters {
     }
 
     fn expected_balls(&self) -> f64 {
-        // Of a file the number of balls is not known here; half the bins have a ball where there are as many balls.
-        self.n as f64 * self.balls_per_bin().map_or(0.5, occupied)
+        // Without a count of the balls all bins may have one.
+        self.n as f64 * (1.0 - self.drift().unwrap_or(0.0))
     }
 
     fn is_closed(&self) -> bool {
@@ -130,12 +135,14 @@ impl Model for Parameters {
     }
 
     fn prefers_profile(&self) -> bool {
-        let drift = 1.0 - self.balls_per_bin().map_or(1.0, occupied);
-        prefers_profile(self.n, drift * self.n as f64 >= LEAST_DRIFT, &self.start)
+        // A file is for single bins anyhow: it is not read for this.
+        let of_file = matches!(self.start, Start::File(_));
+        let few_levels = !of_file && self.drift().is_some_and(|drift| drift * self.n as f64 >= LEAST_DRIFT);
+        prefers_profile(self.n, few_levels, &self.start)
     }
 
     fn warnings(&self) -> Vec<String> {
-        let none = self.balls_per_bin() == Some(0.0);
+        let none = self.balls().is_ok_and(|balls| balls == 0);
         none.then(|| "the start has no ball, and none ever arrives; use --start each:1".to_owned())
             .into_iter()
             .collect()
@@ -150,40 +157,36 @@ impl Model for Parameters {
     }
 
     fn autocorrelation_rounds(&self) -> f64 {
-        self.balls_per_bin().map_or(f64::INFINITY, autocorrelation_rounds)
+        // As for the leaky bins with one choice, a bin being the same queue.
+        self.drift().map_or(f64::INFINITY, |drift| 3.0 / (drift * drift))
     }
 
     fn recovery_rounds(&self) -> Result<u64, TheoryError> {
-        Err(unknown("the way back", "give --rounds"))
+        let drain = match self.start {
+            Start::OneBin(_) | Start::File(_) => theory::repeated::drain_rounds(self.n, self.balls()?),
+            _ => 0.0,
+        };
+        // A random walk's deviations, and as many relaxation times as the leaky bins with one choice are given.
+        let rounds = drain + 6.0 * drain.sqrt() + 7.0 * self.autocorrelation_rounds();
+        Ok(theory::two_digits(rounds))
     }
 
-    fn predict(&self, _: When, _: Measure) -> Result<Prediction, TheoryError> {
-        Err(unknown("the law", "simulate it"))
+    fn predict(&self, when: When, measure: Measure) -> Result<Prediction, TheoryError> {
+        match (when, measure) {
+            (_, Measure::Pre) => Err(TheoryError::unmeasured("repeated")),
+            (When::Round(_), _) => Err(unknown_round()),
+            (When::Stationary, Measure::Post) => theory::repeated::predict(self.n, self.balls()?),
+        }
     }
 
     fn trajectory(&self, _: &[u64], _: f64) -> Result<Vec<Option<Expected>>, TheoryError> {
-        Err(unknown("the state after a round", "simulate it"))
+        Err(unknown_round())
     }
 }
 
-fn unknown(question: &'static str, remedy: &'static str) -> TheoryError {
-    TheoryError::Unknown { process: "repeated", question, remedy }
-}
-
-/// Fraction of the bins that have a ball in the stationary state, in the limit of many bins with `a` balls each.
-///
-/// A bin is a queue that a Poisson number of balls joins, of this mean, and that loses one ball a round: its mean load
-/// is theta + theta^2 / (2 (1 - theta)) = a.
-fn occupied(a: f64) -> f64 {
-    // 1 + a - sqrt(1 + a^2), without the difference.
-    2.0 * a / (1.0 + a + a.hypot(1.0))
-}
-
-/// About the autocorrelation time of the max load and of the empty bins: as that of the leaky bins with one choice, a
-/// bin being the same queue, with the drift 1 - theta.
-fn autocorrelation_rounds(a: f64) -> f64 {
-    let gap = 1.0 - occupied(a);
-    3.0 / (gap * gap)
+fn unknown_round() -> TheoryError {
+    let remedy = "ask for the stationary state (without --rounds), or simulate it";
+    TheoryError::Unknown { process: "repeated", question: "the state after a round", remedy }
 }
 
 /// The process with validated parameters.

@@ -4,7 +4,7 @@ use super::arrivals::ArrivalLaw;
 use super::bounds::Bounds;
 use super::population::Population;
 use super::transient::Transient;
-use super::{Basis, Expected, Prediction, TheoryError, When, mean_field, one_choice, validate};
+use super::{Basis, Expected, Prediction, TheoryError, When, mean_field, one_choice, two_digits, validate};
 use crate::float;
 use crate::process::leaky::{Arrivals, Parameters};
 use crate::process::start::Start;
@@ -40,7 +40,7 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
         || matches!(start, Start::Empty | Start::Each(_) | Start::OneBin(_) | Start::MeanField);
     let exact = n == 1 || (d == 1 && arrivals == Arrivals::Poisson && independent_start);
     let max_basis = if exact { Basis::Exact } else { Basis::IndependentBins };
-    Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda) })
+    Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda), further: Vec::new() })
 }
 
 /// The means after the deletions of each of `rounds`, which ascend; `None` from the first one on that is more than
@@ -85,9 +85,7 @@ pub fn recovery_rounds(parameters: &Parameters) -> Result<u64, TheoryError> {
         let joined = lambda * float::powf(n as f64, 1.0 - d as f64);
         tallest / (1.0 - joined) + start.mean_load() / gap + 40.0 / gap
     };
-    let rounds = rounds.ceil() as u64;
-    let unit = 10u64.pow(rounds.max(1).ilog10().saturating_sub(1));
-    Ok(rounds.div_ceil(unit).saturating_mul(unit))
+    Ok(two_digits(rounds))
 }
 
 /// Most levels of a law that is drawn from: its table then takes 128 MiB.

@@ -7,7 +7,8 @@
 //! | one bin, d >= 2 | limit of many bins | [`leaky::predict`], [`Transient`] |
 //! | max load of n bins | n independent bins: exact for d = 1 with Poisson arrivals | [`Population`] |
 //! | max load of a few bins, any d | exact up to a stated lost mass | [`SmallChain`] |
-//! | repeated balls-into-bins, Tetris | limit of many bins; few bins exactly | [`repeated`] |
+//! | repeated balls-into-bins | limit of many bins; few bins exactly | [`repeated`] |
+//! | Tetris, stationary or after any round | one bin exactly for every n | [`tetris`] |
 //! | CAPPED(c, lambda): pool, rejections, waiting time | limit of many bins; few bins exactly | [`capped`] |
 //! | the paper's bounds | shapes without constants | [`bounds`] |
 //!
@@ -118,6 +119,13 @@ impl TheoryError {
         let question = "the state before the deletions, with which a round begins,";
         Self::Unknown { process, question, remedy: "measure post" }
     }
+}
+
+/// So many rounds, rounded up to two digits.
+pub(crate) fn two_digits(rounds: f64) -> u64 {
+    let rounds = rounds.ceil() as u64;
+    let unit = 10u64.pow(rounds.max(1).ilog10().saturating_sub(1));
+    rounds.div_ceil(unit).saturating_mul(unit)
 }
 
 /// The stationary laws of a process, where they are known.

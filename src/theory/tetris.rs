@@ -28,7 +28,7 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
         (0..rounds).for_each(|_| way.bins.step());
     }
     let max_basis = if parameters.n == 1 { Basis::Exact } else { Basis::IndependentBins };
-    Ok(Prediction { bins: way.state(), load_basis: Basis::Exact, max_basis, bounds: None })
+    Ok(Prediction { bins: way.state(), load_basis: Basis::Exact, max_basis, bounds: None, further: Vec::new() })
 }
 
 /// The means at the end of each of `rounds`, which ascend; `None` from the first one on that is more than `budget`
@@ -77,12 +77,12 @@ impl Way {
 mod tests {
     use super::*;
 
-    fn stationary(n: u64) -> Result<Prediction, TheoryError> {
-        predict(&Parameters { n, ..Parameters::default() }, When::Stationary, Measure::Post)
-    }
-
     fn assert_close(what: &str, value: f64, reference: f64, bound: f64) {
         assert!((value - reference).abs() <= bound, "{what}: {value} for {reference}, bound {bound:e}");
+    }
+
+    fn stationary(n: u64) -> Result<Prediction, TheoryError> {
+        predict(&Parameters { n, ..Parameters::default() }, When::Stationary, Measure::Post)
     }
 
     #[test]
@@ -99,5 +99,26 @@ mod tests {
             let bins = stationary(n).expect("a prediction").bins;
             assert_close("max", bins.mean_max(), max, 3.0 * error);
         }
+    }
+
+    /// Empty fractions of four bins by exact enumeration: tests/oracles/tetris.json.
+    #[test]
+    fn the_first_rounds_are_exact() {
+        for (start, rounds) in [
+            (Start::Empty, [(0, 1.0), (1, 0.421875), (2, 0.35595703125), (5, 0.29548097122460604)]),
+            (Start::OneBin(1), [(0, 0.75), (1, 0.421875), (2, 0.35595703125), (5, 0.29548097122460604)]),
+            (Start::MeanField, [(0, 0.25), (1, 0.25), (2, 0.25), (5, 0.25)]),
+        ] {
+            let parameters = Parameters { n: 4, lambda: 0.75, start };
+            let wanted = rounds.map(|(round, _)| round);
+            let means = trajectory(&parameters, &wanted, 1e9).expect("a way");
+            for ((round, empty), mean) in rounds.into_iter().zip(means) {
+                let bins = predict(&parameters, When::Round(round), Measure::Post).expect("a law").bins;
+                assert_close("empty", bins.empty_fraction(), empty, 1e-14);
+                assert_close("mean", bins.mean_load() * 4.0, mean.expect("a small budget").mean_total, 1e-12);
+            }
+        }
+        let refused = predict(&Parameters::default(), When::Round(1), Measure::Pre).expect_err("no such loads");
+        assert!(refused.to_string().contains("measure post"), "{refused}");
     }
 }

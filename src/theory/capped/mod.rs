@@ -41,8 +41,8 @@ pub use transient::{predict, recovery_rounds, trajectory};
 use super::arrivals::{ArrivalLaw, beyond, poisson};
 use super::marginal::{Geometric, Marginal};
 use super::population::Population;
-use super::prediction::{Basis, Prediction};
 use super::special::{increasing_root, sums_from};
+use super::{Basis, Prediction};
 use super::{TheoryError, check_bins, one_choice};
 use crate::float::{ln, ln_1p};
 use crate::process::leaky::Arrivals;
@@ -149,19 +149,21 @@ impl MeanField {
     }
 }
 
-/// Predicts the stationary loads and max load of `n` bins.
+/// Predicts the stationary loads, max load, pool and waiting time of `n` bins.
 ///
 /// # Errors
 /// Those of [`MeanField::new`], or no bin.
 pub fn stationary(n: u64, c: Option<u64>, lambda: f64, measure: Measure) -> Result<Prediction, TheoryError> {
     check_bins(n)?;
-    let load = MeanField::new(c, lambda)?.load;
-    let law = match measure {
-        Measure::Post => load,
-        Measure::Pre => load.before_deletions(1.0 - lambda, lambda),
+    let law = MeanField::new(c, lambda)?;
+    let further = vec![("pool", law.pool() * n as f64), ("waiting_time", law.waiting.mean())];
+    let load = match measure {
+        Measure::Post => law.load,
+        Measure::Pre => law.load.before_deletions(1.0 - lambda, lambda),
     };
-    let bins = Population::new(vec![(n as f64, law)]);
-    Ok(Prediction { bins, load_basis: Basis::MeanField, max_basis: Basis::IndependentBins, bounds: None })
+    let bins = Population::new(vec![(n as f64, load)]);
+    let (load_basis, max_basis) = (Basis::MeanField, Basis::IndependentBins);
+    Ok(Prediction { bins, load_basis, max_basis, bounds: None, further })
 }
 
 /// mu for capacity `c`; `gap` is 1 - lambda > 0.
