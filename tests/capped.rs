@@ -224,9 +224,9 @@ struct Sample {
     waits: Vec<u64>,
 }
 
-fn waits(further: Further) -> Vec<u64> {
+fn waits(further: &Further) -> Vec<u64> {
     let mut tally = FurtherTally::default();
-    tally.add(&further);
+    tally.add(further);
     tally.histograms.first().map_or(Vec::new(), by_value)
 }
 
@@ -239,7 +239,7 @@ fn bin_by_bin(parameters: &Parameters, seed: u64, replicas: u32, rounds: u64) ->
         process.runner().advance(seed, replica, &mut state, 0..rounds, &schedule, &mut record);
         let (loads, pool) = state.split_at(process.bins() as usize);
         let pool = pool.iter().map(|&balls| u64::from(balls)).sum();
-        Sample { pool, max_load: loads.iter().copied().max().expect("a bin").into(), waits: waits(record.further) }
+        Sample { pool, max_load: loads.iter().copied().max().expect("a bin").into(), waits: waits(&record.further) }
     };
     (0..replicas).map(one).collect()
 }
@@ -257,7 +257,7 @@ fn on_profiles(parameters: &Parameters, seed: u64, replicas: u32, rounds: u64) -
             let mut watch = Watch { loads: &mut |_, _| (), further: last.then_some(&mut further) };
             process.round(&mut stream, &mut thrower, &mut state, &mut watch);
         }
-        Sample { pool: state.elsewhere.iter().sum(), max_load: state.bins.max_load(), waits: waits(further) }
+        Sample { pool: state.elsewhere.iter().sum(), max_load: state.bins.max_load(), waits: waits(&further) }
     };
     (0..replicas).map(one).collect()
 }
@@ -313,7 +313,8 @@ fn many_bins_follow_the_limit() {
 fn a_large_pool_drains_as_in_the_limit() {
     let n = 1_000_000_000_000u64;
     let parameters = Parameters { start: Start::Each(5), ..capped(n, 2, 0.75) };
-    for rounds in [1, 2, 5, 10] {
+    // In the first round every bin is full, and nothing is random.
+    for rounds in [2, 5, 10] {
         let samples = 40;
         let seen = on_profiles(&parameters, 8000 + rounds, samples, rounds);
         let expected = trajectory(&parameters, &[rounds], f64::INFINITY).expect("a trajectory")[0].expect("in budget");

@@ -30,6 +30,7 @@ Examples:
   leakybins run leaky --n 1e12 --seed 1
   leakybins run leaky --replicas 1e6 --out long.jsonl
   leakybins run leaky --replicas 1e6 --seed 1 --shard 3/8 --out shard-3.jsonl
+  leakybins run capped --c 2 --lambda 0.99
   leakybins run repeated --n 2^14 --start each:1
   leakybins run tetris --n 1000
   leakybins run leaky --format csv --seed 1 | head

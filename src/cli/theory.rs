@@ -17,6 +17,7 @@ Examples:
   leakybins theory leaky --n 2^16 --lambda 1-1e-9 --d 1
   leakybins theory leaky --start one-bin:1000 --rounds 500
   leakybins theory leaky --d 3 --measure pre --plot theory.svg
+  leakybins theory capped --c 2 --lambda 0.99
   leakybins theory tetris --n 1000
   leakybins theory repeated --n 2^20 --start each:2";
 
@@ -109,6 +110,11 @@ fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> 
     line("mean max load", document.laws.max_load.mean, "balls")?;
     for (q, load) in &document.laws.max_load.quantiles {
         line(&format!("  {q} quantile"), *load as f64, "balls")?;
+    }
+    for observable in document.process.observables() {
+        if let Some(mean) = document.laws.further.get(observable.name) {
+            line(&format!("mean {}", observable.name.replace('_', " ")), *mean, observable.meaning)?;
+        }
     }
     if let Some(bounds) = &document.laws.bounds {
         line("ln(n/(1-lambda))", bounds.two_choices, "shape of the paper's bound, d >= 2")?;

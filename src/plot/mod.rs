@@ -158,6 +158,7 @@ impl Parameters {
 fn name(process: Option<&str>) -> &str {
     match process {
         Some("leaky") => "Leaky bins",
+        Some("capped") => "CAPPED(c, lambda)",
         Some("repeated") => "Repeated balls-into-bins",
         Some("tetris") => "Tetris",
         Some(process) => process,

@@ -40,7 +40,7 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
         || matches!(start, Start::Empty | Start::Each(_) | Start::OneBin(_) | Start::MeanField);
     let exact = n == 1 || (d == 1 && arrivals == Arrivals::Poisson && independent_start);
     let max_basis = if exact { Basis::Exact } else { Basis::IndependentBins };
-    Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda) })
+    Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda), further: Vec::new() })
 }
 
 /// The means after the deletions of each of `rounds`, which ascend; `None` from the first one on that is more than

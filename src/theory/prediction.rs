@@ -48,6 +48,8 @@ pub struct Prediction {
     pub max_basis: Basis,
     /// The bounds of the leaky bins' paper; `None` at lambda = 1 and for other processes.
     pub bounds: Option<Bounds>,
+    /// Means of observables that the process has beside the loads, where they are known: name and value.
+    pub further: Vec<(&'static str, f64)>,
 }
 
 /// What is expected after some round.

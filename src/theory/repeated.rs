@@ -22,10 +22,8 @@ use super::arrivals::ArrivalLaw;
 use super::chain::Chain;
 use super::marginal::Marginal;
 use super::population::Population;
-use super::prediction::{Basis, Prediction};
 use super::small_chain::{SmallChain, State, sorted, splits};
-
-use super::{TheoryError, check_bins, one_choice};
+use super::{Basis, Prediction, TheoryError, check_bins, one_choice};
 use crate::float::ln_1p;
 use crate::process::leaky::Arrivals;
 
@@ -65,7 +63,13 @@ pub fn predict(n: u64, m: u64) -> Result<Prediction, TheoryError> {
         let after_the_throw = one_choice::stationary(&arrivals, empty).before_deletions(empty, busy);
         (after_the_throw, Basis::MeanField, Basis::IndependentBins)
     };
-    Ok(Prediction { bins: Population::new(vec![(n as f64, law)]), load_basis, max_basis, bounds: None })
+    Ok(Prediction {
+        bins: Population::new(vec![(n as f64, law)]),
+        load_basis,
+        max_basis,
+        bounds: None,
+        further: Vec::new(),
+    })
 }
 
 /// Rounds until a bin that holds all `m` balls is empty, to leading order in n at fixed a = m/n.

@@ -14,6 +14,7 @@
 //! | `load` | object | law of a bin chosen at random: `basis`, `mean`, `variance`, `empty_fraction`, `decay_rate` |
 //! | `max_load` | object | largest load of all bins: `basis`, `mean`, `quantiles` (a list of [q, load]) |
 //! | `bounds` | object or null | shapes of the paper's [`bounds`](super::bounds): `one_choice`, `two_choices`; null at lambda = 1 and for other processes than `leaky` |
+//! | `further` | object, or absent | means of what the process observes beside the loads, by name, where they are known: for `capped` `pool` (balls) and `waiting_time` (rounds) |
 //! | `levels` | list | `k`, `load_exceedance` = P(load >= k), `max_exceedance` = P(max load >= k) |
 //!
 //! `basis` is `"exact"`, `"mean-field"` (the limit of many bins) or `"independent-bins"` (n bins with the law of the
@@ -29,6 +30,7 @@ use super::population::Population;
 use super::{Basis, Prediction, When};
 use crate::process::{Measure, ProcessSpec};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Version of the format described on this page.
 pub const SCHEMA: u32 = 1;
@@ -57,6 +59,8 @@ pub(crate) struct Laws {
     pub(crate) load: Load,
     pub(crate) max_load: MaxLoad,
     pub(crate) bounds: Option<Bounds>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) further: BTreeMap<&'static str, f64>,
     pub(crate) levels: Vec<Level>,
 }
 
@@ -122,6 +126,7 @@ impl Laws {
                 quantiles: [0.05, 0.5, 0.95, 0.999].map(|q| (q, bins.max_quantile(q))).to_vec(),
             },
             bounds: prediction.bounds,
+            further: prediction.further.iter().copied().collect(),
             levels: Level::grid(bins, MAX_LEVELS),
         }
     }

@@ -28,7 +28,7 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
         (0..rounds).for_each(|_| way.bins.step());
     }
     let max_basis = if parameters.n == 1 { Basis::Exact } else { Basis::IndependentBins };
-    Ok(Prediction { bins: way.state(), load_basis: Basis::Exact, max_basis, bounds: None })
+    Ok(Prediction { bins: way.state(), load_basis: Basis::Exact, max_basis, bounds: None, further: Vec::new() })
 }
 
 /// The means at the end of each of `rounds`, which ascend; `None` from the first one on that is more than `budget`

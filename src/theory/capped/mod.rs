@@ -41,9 +41,8 @@ pub use transient::{predict, recovery_rounds, trajectory};
 use super::arrivals::{ArrivalLaw, beyond, poisson};
 use super::marginal::{Geometric, Marginal};
 use super::population::Population;
-use super::prediction::{Basis, Prediction};
 use super::special::{increasing_root, sums_from};
-use super::{TheoryError, check_bins, one_choice};
+use super::{Basis, Prediction, TheoryError, check_bins, one_choice};
 use crate::float::{ln, ln_1p};
 use crate::process::leaky::Arrivals;
 use crate::process::start::Start;
@@ -149,19 +148,21 @@ impl MeanField {
     }
 }
 
-/// Predicts the stationary loads and max load of `n` bins.
+/// Predicts the stationary loads, max load, pool and waiting time of `n` bins.
 ///
 /// # Errors
 /// Those of [`MeanField::new`], or no bin.
 pub fn stationary(n: u64, c: Option<u64>, lambda: f64, measure: Measure) -> Result<Prediction, TheoryError> {
     check_bins(n)?;
-    let load = MeanField::new(c, lambda)?.load;
-    let law = match measure {
-        Measure::Post => load,
-        Measure::Pre => load.before_deletions(1.0 - lambda, lambda),
+    let law = MeanField::new(c, lambda)?;
+    let further = vec![("pool", law.pool() * n as f64), ("waiting_time", law.waiting.mean())];
+    let load = match measure {
+        Measure::Post => law.load,
+        Measure::Pre => law.load.before_deletions(1.0 - lambda, lambda),
     };
-    let bins = Population::new(vec![(n as f64, law)]);
-    Ok(Prediction { bins, load_basis: Basis::MeanField, max_basis: Basis::IndependentBins, bounds: None })
+    let bins = Population::new(vec![(n as f64, load)]);
+    let (load_basis, max_basis) = (Basis::MeanField, Basis::IndependentBins);
+    Ok(Prediction { bins, load_basis, max_basis, bounds: None, further })
 }
 
 /// mu for capacity `c`; `gap` is 1 - lambda > 0.
@@ -335,6 +336,7 @@ mod tests {
     #[test]
     fn the_table_of_the_limit_is_reproduced() {
         let top = 1.0 - powi(0.5, 15);
+        #[allow(clippy::type_complexity, clippy::approx_constant, reason = "the columns of the table, as printed")]
         let cases: &[(u64, f64, f64, f64, &[(f64, f64)])] = &[
             (1, 0.5, 0.693147, 0.193147, &[(0.351, 1e-3), (0.0347, 1e-4), (3.05e-4, 1e-6), (2.3e-8, 1e-9)]),
             (2, 0.5, 0.534409, 0.034409, &[(0.0686, 1e-4), (1.83e-4, 1e-6), (1.2e-9, 1e-10)]),

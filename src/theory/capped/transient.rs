@@ -27,8 +27,14 @@ const CROWDED: &str = "the state after a round, with more than 600 balls a bin i
 pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<Prediction, TheoryError> {
     let (round, c) = match (when, parameters.c) {
         (_, Capacity::Infinite) => {
-            let prediction = leaky::predict(&parameters.as_leaky(), when, measure)?;
-            return Ok(Prediction { bounds: None, ..prediction });
+            // Nobody waits but in a bin: for as many rounds, on average, as there are balls for each that arrives.
+            let bins = parameters.as_leaky();
+            let mut further = vec![("pool", 0.0)];
+            if when == When::Stationary && parameters.lambda > 0.0 {
+                let load = leaky::predict(&bins, when, Measure::Post)?.bins.mean_load();
+                further.push(("waiting_time", load / parameters.lambda));
+            }
+            return Ok(Prediction { bounds: None, further, ..leaky::predict(&bins, when, measure)? });
         }
         (When::Stationary, c) => return super::stationary(parameters.n, c.finite(), parameters.lambda, measure),
         (When::Round(round), c) => (round, c),
@@ -40,8 +46,9 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
     for _ in 0..round {
         way.step()?;
     }
-    let bins = way.bins(measure);
-    Ok(Prediction { bins, load_basis: Basis::MeanField, max_basis: Basis::IndependentBins, bounds: None })
+    let (bins, further) = (way.bins(measure), vec![("pool", way.pool * way.n)]);
+    let (load_basis, max_basis) = (Basis::MeanField, Basis::IndependentBins);
+    Ok(Prediction { bins, load_basis, max_basis, bounds: None, further })
 }
 
 /// The means at the end of each of `rounds`, which ascend; `None` from the first one on that is more than `budget`
