@@ -6,7 +6,6 @@ use common::{Case, compare, gpu, options, reference, run_on_gpu};
 use leakybins::backend::gpu::compose::Layout;
 use leakybins::backend::gpu::{Gpu, Tuning};
 use leakybins::backend::{Backend, BackendError, Control, Job, Pool, Work};
-use leakybins::process::ProcessSpec;
 use leakybins::process::start::Start;
 use leakybins::run::{Event, Outcome, Spec, run};
 use libtest_mimic::Failed;
