@@ -23,6 +23,7 @@ fn advance(
         return;
     }
     enter(slot, thread);
+    enter_pool(slot, thread);
     clear_small_loads(thread);
     if (thread < 2u) {
         atomicStore(&departed[thread], 0u);
@@ -43,10 +44,7 @@ fn advance(
             plans[1u - parity] = plan_round(slot, k + 1u);
         }
         let draws = draws_at(slot, k);
-        for (var unit = thread; unit * BALLS_PER_UNIT < plan.x; unit += WG) {
-            throw_unit(draws, unit, plan.x);
-        }
-        settle();
+        throw_all(draws, thread, plan.x, plan.y != 0u);
         var served = Served(0u, 0u, 0u);
         for (var bin = thread; bin < BINS; bin += WG) {
             served = serve_bin(bin, plan.y, served);
@@ -73,5 +71,6 @@ fn advance(
             flush_small_loads(thread);
         }
     }
+    leave_pool(slot, thread);
     leave(slot, thread);
 }

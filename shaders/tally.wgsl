@@ -144,7 +144,13 @@ fn record_round(slot: u32, plan: vec2<u32>, served: Served) {
     }
     if (plan.y != 0u) {
         seen[slot].samples += 1u;
-        seen[slot].total_load = add_value(seen[slot].total_load, select(post, pre, PRE));
+        let elsewhere = balls_elsewhere();
+        let total = select(post, pre, PRE);
+        let in_bins = vec2<u32>(total.x - elsewhere, total.y - u32(total.x < elsewhere));
+        seen[slot].total_load = add_value(seen[slot].total_load, in_bins);
+        if (POOL) {
+            seen[slot].elsewhere = add_value(seen[slot].elsewhere, vec2<u32>(elsewhere, 0u));
+        }
         seen[slot].empty_bins = add_value(seen[slot].empty_bins, vec2<u32>(served.empty, 0u));
         if (served.highest < LEVELS) {
             peaks[slot * LEVELS + served.highest] += 1u;

@@ -6,6 +6,19 @@
 // (bounded.wgsl). load_at() does not see the joins of the running round, and a strict < keeps the first sample of the
 // smallest load: the result does not depend on the order of the threads.
 
+// The throw of a round in which `balls` balls are thrown, by all threads of a replica; all see the joins when it ends.
+fn throw_all(draws: Draws, thread: u32, balls: u32, sampled: bool) {
+    for (var unit = thread; unit * BALLS_PER_UNIT < balls; unit += WG) {
+        throw_unit(draws, unit, balls);
+    }
+    settle();
+}
+
+// There is no pool.
+fn enter_pool(slot: u32, thread: u32) {}
+fn leave_pool(slot: u32, thread: u32) {}
+fn balls_elsewhere() -> u32 { return 0u; }
+
 fn throw_unit(draws: Draws, unit: u32, balls: u32) {
     var words = words_of(draws, DOMAIN_CHOICES, unit);
     for (var ball = 0u; ball < BALLS_PER_UNIT; ball++) {

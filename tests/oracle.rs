@@ -11,7 +11,7 @@ mod chi_square;
 
 use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Profiles, StreamKind, Work};
 use leakybins::process::start::Start;
-use leakybins::process::{Measure, Process, ProcessSpec, leaky, repeated, tetris};
+use leakybins::process::{Measure, Process, ProcessSpec, capped, leaky, repeated, tetris};
 use leakybins::run::{Schedule, Spec};
 use leakybins::stats::Tally;
 use serde_json::Value;
@@ -365,5 +365,34 @@ fn wrong_processes_are_rejected() {
         let (statistic, bound) = chi_square(&max_load_counts(&result, law.len()), &law);
         println!("{what}: chi-square {statistic:.1}, bound {bound:.1}");
         assert!(statistic > bound, "{what} passes for the right process");
+    }
+}
+
+#[test]
+fn capped_bins_have_the_exact_max_load_at_every_round_and_in_stationarity() {
+    let all: Value = serde_json::from_str(include_str!("oracles/capped.json")).expect("valid JSON");
+    for (index, case) in all["small_chain"].as_array().expect("a list of cases").iter().enumerate() {
+        let (n, c) = (case["n"].as_u64().expect("n"), case["c"].as_u64().expect("c"));
+        if c == 1 {
+            continue; // every load is 0: the pool is compared in tests/capped.rs
+        }
+        let (lambda, c) = (case["lambda"].as_f64().expect("a rate"), capped::Capacity::Finite(c));
+        let parameters = capped::Parameters { n, c, lambda, ..Default::default() };
+        let process = capped::Capped::new(&parameters).expect("valid parameters");
+        let at = case["at_round"].as_object().expect("laws by round").iter();
+        let at = at.map(|(round, law)| (round.parse().expect("a round"), law));
+        let iterated = case["rounds_iterated"].as_u64().expect("rounds to stationarity");
+        for (rounds, law) in at.chain([(iterated, &case["stationary"])]) {
+            let schedule = Schedule { rounds, burn_in: rounds - 1, every: 1, loads_every: 1, measure: Measure::Post };
+            let seed = 9000 + 100 * index as u64 + rounds;
+            let job = Job { process: &process as &dyn Process, seed, schedule, keep_loads: false };
+            let result = Host::cpu().run(&Work::Bins(job), 0..20_000, &Control::default()).expect("a result");
+            let law = numbers(&law["max_load"]);
+            assert_law(
+                &format!("capped: n {n}, c {c}, lambda {lambda}, round {rounds}"),
+                &max_load_counts(&result, law.len()),
+                &law,
+            );
+        }
     }
 }

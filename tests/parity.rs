@@ -8,7 +8,7 @@ use leakybins::backend::gpu::Tuning;
 use leakybins::backend::gpu::compose::{Layout, Multiply};
 use leakybins::process::leaky::Arrivals;
 use leakybins::process::start::Start;
-use leakybins::process::{Measure, ProcessSpec, repeated, tetris};
+use leakybins::process::{Measure, ProcessSpec, capped, repeated, tetris};
 use leakybins::rng::bounded::Packing;
 use leakybins::rng::{Domain, Draws};
 use libtest_mimic::Failed;
@@ -37,13 +37,20 @@ fn everywhere(case: &Case, tuning: Tuning) -> Result<(), Failed> {
     compare(case, &case.run(&mut gpu(tuning)), &expected).map_err(|e| format!("{tuning:?}: {e:?}").into())
 }
 
-/// The samples of every process, in every layout.
+/// The layouts that the process has: a pool needs the barriers of a workgroup.
+fn layouts_of(case: &Case) -> impl Iterator<Item = Layout> + use<> {
+    let process = case.process.build().expect("a valid case");
+    let pool = process.kernel().pool.is_some();
+    Layout::ALL.into_iter().filter(move |&layout| layout != Layout::Grid || !pool)
+}
+
+/// The samples of every process, in every layout that it has.
 fn every_process() -> Result<(), Failed> {
     for process in ProcessSpec::all() {
         for sample in samples(process.name()) {
             let (rounds, replicas) = if sample.bins() > 50_000 { (8, 2) } else { (40, 3) };
             let mut case = Case::of(sample, rounds, replicas);
-            for layout in Layout::ALL {
+            for layout in layouts_of(&case) {
                 let fits = case.process.bins() <= 4096 || layout != Layout::Workgroup;
                 // Cut into submissions, between which a process must lose nothing.
                 let most_rounds = Some(if layout == Layout::Storage { 40 } else { 7 });
@@ -271,8 +278,17 @@ fn planted_errors_are_found() -> Result<(), Failed> {
     let (of_repeated, of_tetris) = (reference(&repeated), reference(&tetris));
     let of_repeated = deletions.map(|(name, mutate)| (&repeated, &of_repeated, name, mutate));
     let of_tetris = deletions.map(|(name, mutate)| (&tetris, &of_tetris, name, mutate));
-    for (case, expected, name, mutate) in leaky.into_iter().chain(of_repeated).chain(of_tetris) {
-        for layout in Layout::ALL {
+    let waiting: [(&str, Mutate); 3] = [
+        ("a bin takes a ball too many", |s| replace(s, "const PLACES = 2u;", "const PLACES = 3u;")),
+        ("waiting times forget the pool", |s| replace(s, "count_wait(age + place)", "count_wait(place)")),
+        ("the pool counts as load", |s| replace(s, "let elsewhere = balls_elsewhere();", "let elsewhere = 0u;")),
+    ];
+    let pool = capped::Parameters { n: 1000, start: Start::Each(5), ..Default::default() };
+    let pool = Case::of(ProcessSpec::Capped(pool), 25, 3);
+    let of_pool = reference(&pool);
+    let of_pool = waiting.map(|(name, mutate)| (&pool, &of_pool, name, mutate));
+    for (case, expected, name, mutate) in leaky.into_iter().chain(of_repeated).chain(of_tetris).chain(of_pool) {
+        for layout in layouts_of(case) {
             let tuning = Tuning { layout: Some(layout), mutate: Some(mutate), ..Tuning::default() };
             if compare(case, &case.run(&mut gpu(tuning)), expected).is_ok() {
                 return Err(format!("{}: not found in the layout {layout:?}: {name}", case.process.name()).into());

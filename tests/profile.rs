@@ -10,7 +10,7 @@ use leakybins::backend::{Backend, Choice, Control, Host, Job, ProfileJob, Profil
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ParameterError, ProcessSpec};
-use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower};
+use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower, Watch};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
 use leakybins::run::{self, BurnIn, RunError, Schedule, Spec, SpecError};
@@ -37,21 +37,22 @@ fn profiles(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64, meas
         let draws = |round| Draws::new(seed, replica as u32, round);
         let mut stream = Stream::new(&draws(0), Domain::Start);
         let mut thrower = Thrower::default();
-        let mut profile = process.start(&mut stream, &mut thrower);
-        assert_eq!(profile.bins(), parameters.n);
+        let mut state = process.start(&mut stream, &mut thrower);
+        assert_eq!(state.bins.bins(), parameters.n);
         for round in 0..rounds {
             stream.restart(&draws(round), Domain::Profile);
-            let mut observed = profile.clone();
-            process.round(&mut stream, &mut thrower, &mut profile, &mut |at, profile| {
+            let mut observed = state.bins.clone();
+            let mut loads = |at, profile: &Profile| {
                 if at == measure {
                     observed = profile.clone();
                 }
-            });
+            };
+            process.round(&mut stream, &mut thrower, &mut state, &mut Watch { loads: &mut loads, further: None });
             if round + 1 == rounds {
                 return observed;
             }
         }
-        profile
+        state.bins
     };
     (0..replicas).into_par_iter().map(one).collect()
 }
@@ -527,10 +528,10 @@ fn auto_is_profiles_by_a_rule_that_reads_the_specification_alone() {
         (leaky(MANY - 1, 2, 0.95, Start::Empty), false),
         (leaky(MANY, 2, 1.0, Start::OneBin(1 << 31)), true),
         (leaky(MANY, 2, 0.95, file()), false),
-        // With one choice the drift (1 - lambda) n must be 2^14.
-        (leaky(MANY, 1, 1.0 - 1.0 / 256.0, Start::Empty), true),
-        (leaky(MANY, 1, 1.0 - 1.0 / 257.0, Start::Empty), false),
-        (leaky(1 << 30, 1, 1.0 - 1.0 / 257.0, Start::Empty), true),
+        // With one choice the drift (1 - lambda) n must be 2^10.
+        (leaky(MANY, 1, 1.0 - 1.0 / 4096.0, Start::Empty), true),
+        (leaky(MANY, 1, 1.0 - 1.0 / 4097.0, Start::Empty), false),
+        (leaky(1 << 30, 1, 1.0 - 1.0 / 4097.0, Start::Empty), true),
         (leaky(1 << 31, 1, 1.0, Start::Empty), false),
         (leaky((1 << 31) + 1, 1, 1.0, Start::Empty), true),
     ] {

@@ -4,11 +4,11 @@
 //! [`MAX_BINS`](crate::profile::MAX_BINS) bins.
 
 use super::{Backend, BackendError, BlockResult, Control, StreamKind, Work, check_conservation};
-use crate::profile::{Profile, ProfileChain, Thrower};
+use crate::profile::{Profile, ProfileChain, Thrower, Watch};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 use crate::run::Schedule;
-use crate::stats::{Record, Tally};
+use crate::stats::{Further, Record, Tally};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -117,9 +117,9 @@ impl Worker {
         let draws = |round| Draws::new(job.seed, replica as u32, round);
         let (stream, thrower) = (&mut self.stream, &mut self.thrower);
         stream.restart(&draws(0), Domain::Start);
-        let mut profile = job.process.start(stream, thrower);
-        self.tally.initial_balls += profile.balls();
-        let mut record = Record::default();
+        let mut state = job.process.start(stream, thrower);
+        self.tally.initial_balls += state.balls();
+        let (mut record, mut further) = (Record::default(), Further::default());
         let most_balls = job.most_balls();
         for round in 0..job.schedule.rounds {
             if round % ROUNDS_PER_STEP == 0 {
@@ -130,21 +130,39 @@ impl Worker {
             }
             stream.restart(&draws(round), Domain::Profile);
             let mut sampled = Ok(());
-            let flow = job.process.round(stream, thrower, &mut profile, &mut |measure, profile| {
-                if measure == job.schedule.measure {
+            let samples = job.schedule.samples(round);
+            let mut loads = |measure, profile: &Profile| {
+                if samples && measure == job.schedule.measure {
                     sampled = sample(job, round, profile, most_balls, &mut record);
                 }
-            });
+            };
+            let mut watch = Watch { loads: &mut loads, further: samples.then_some(&mut further) };
+            let flow = job.process.round(stream, thrower, &mut state, &mut watch);
             sampled?;
+            if samples {
+                check_total(state.balls() - state.bins.balls(), most_balls)?;
+            }
             record.flow.add(flow);
         }
-        self.tally.final_balls += profile.balls();
+        record.further = further;
+        self.tally.final_balls += state.balls();
         self.tally.add(&record);
         Ok(self)
     }
 }
 
-/// Adds `profile` to `record` where the round is sampled.
+/// Refuses a number of balls too large for the sums of its squares.
+fn check_total(balls: u128, most_balls: u64) -> Result<(), BackendError> {
+    if balls <= u128::from(most_balls) {
+        return Ok(());
+    }
+    Err(BackendError::Unsupported(format!(
+        "a total of {balls} balls is too large for the exact sums of squares of this run (of 128 bits, which hold \
+         {most_balls} balls a sample here); sample less often (--every), or use fewer replicas or bins"
+    )))
+}
+
+/// Adds `profile`, of a sampled round, to `record`.
 fn sample(
     job: &ProfileJob<'_>,
     round: u64,
@@ -152,16 +170,8 @@ fn sample(
     most_balls: u64,
     record: &mut Record,
 ) -> Result<(), BackendError> {
-    if !job.schedule.samples(round) {
-        return Ok(());
-    }
     let balls = profile.balls();
-    if balls > u128::from(most_balls) {
-        return Err(BackendError::Unsupported(format!(
-            "a total load of {balls} balls is too large for the exact sums of squares of this run (of 128 bits, which \
-             hold {most_balls} balls a sample here); sample less often (--every), or use fewer replicas or bins"
-        )));
-    }
+    check_total(balls, most_balls)?;
     record.sample(profile.max_load(), balls as u64, profile.empty_bins());
     if job.schedule.samples_loads(round) {
         for level in profile.levels() {

@@ -108,7 +108,7 @@ fn start_sha256(seed: u64, process: &Form) -> String {
         }
         Form::Profile(chain) => {
             let mut stream = Stream::new(&Draws::new(seed, 0, 0), Domain::Start);
-            let profile = chain.start(&mut stream, &mut Thrower::default());
+            let profile = chain.start(&mut stream, &mut Thrower::default()).bins;
             sha256(profile.levels().iter().flat_map(|level| (0..level.bins).map(|_| (level.load as u32).to_le_bytes())))
         }
     }

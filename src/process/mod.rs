@@ -2,6 +2,7 @@
 //!
 //! [`Process::round`] is the definition. Every backend gives the bits that it gives.
 
+pub mod capped;
 mod fast;
 pub mod leaky;
 mod model;
@@ -73,15 +74,37 @@ pub struct Kernel<'a> {
     pub rethrows: bool,
     /// How the bins that the balls sample are drawn.
     pub packing: Packing,
-    /// Whether every replica starts with empty bins, which saves making and moving the loads.
+    /// The balls that wait for a place in a bin, if there are such.
+    pub pool: Option<Pool>,
+    /// Whether every replica starts without a ball, which saves making and moving the loads.
     pub starts_empty: bool,
 }
 
+/// Balls that wait for a place, oldest first: the words of the state behind the loads are the numbers of balls by age, of
+/// ages 1, 2, ..; they are the first further number, and their waiting times the first further histogram. Such a process
+/// brings its own `throw_all` (`shaders/capped.wgsl`), for one workgroup a replica.
+#[derive(Clone, Copy, Debug)]
+pub struct Pool {
+    /// Ages that are told apart.
+    pub ages: u32,
+    /// Balls that a bin holds at most.
+    pub places: u32,
+    /// Balls that may wait at once, to size the work of a round by.
+    pub expected: u32,
+}
+
 impl Kernel<'_> {
-    /// Most balls that are thrown in a round.
+    /// Words of a replica's state.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.packing.bins as usize + self.pool.map_or(0, |pool| pool.ages as usize)
+    }
+
+    /// Most balls that are thrown in a round; with a pool, as many as are expected.
     #[must_use]
     pub fn most_balls(&self) -> u32 {
-        self.arrivals.last() + if self.rethrows { self.packing.bins } else { 0 }
+        let again = if self.rethrows { self.packing.bins } else { 0 };
+        self.arrivals.last() + again + self.pool.map_or(0, |pool| pool.expected)
     }
 }
 
@@ -195,4 +218,4 @@ fn prefers_profile(n: u64, few_levels: bool, start: &Start) -> bool {
 }
 
 /// Least drift of all bins together, in balls a round, for which the loads of one choice are few.
-const LEAST_DRIFT: f64 = (1 << 14) as f64;
+const LEAST_DRIFT: f64 = (1 << 10) as f64;

@@ -1,8 +1,8 @@
 //! The registry: every process by name, and what follows from that.
 
-use super::{Model, ParameterError, Process, leaky, repeated, tetris};
+use super::{Model, ParameterError, Process, capped, leaky, repeated, tetris};
 use crate::backend::StreamKind;
-use crate::profile::{self, ProfileChain};
+use crate::profile::ProfileChain;
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
@@ -14,6 +14,8 @@ use std::ops::Deref;
 pub enum ProcessSpec {
     /// Batched arrivals, d choices on stale loads, every non-empty bin deletes one ball a round
     Leaky(leaky::Parameters),
+    /// Bins hold c balls at most, older balls first; those without a place wait in a pool
+    Capped(capped::Parameters),
     /// Every non-empty bin throws one of its balls into a random bin; no ball arrives or leaves
     Repeated(repeated::Parameters),
     /// Every non-empty bin discards one ball, then lambda n new ones are thrown into random bins
@@ -26,6 +28,7 @@ impl Deref for ProcessSpec {
     fn deref(&self) -> &Self::Target {
         match self {
             ProcessSpec::Leaky(parameters) => parameters,
+            ProcessSpec::Capped(parameters) => parameters,
             ProcessSpec::Repeated(parameters) => parameters,
             ProcessSpec::Tetris(parameters) => parameters,
         }
@@ -38,6 +41,7 @@ impl ProcessSpec {
     pub fn all() -> Vec<Self> {
         vec![
             ProcessSpec::Leaky(Default::default()),
+            ProcessSpec::Capped(Default::default()),
             ProcessSpec::Repeated(Default::default()),
             ProcessSpec::Tetris(Default::default()),
         ]
@@ -93,12 +97,12 @@ impl Form {
     }
 
     /// Work of one round of one replica, in balls that are thrown one by one: see [`Process::round_work`] and
-    /// [`profile::ROUND_WORK`].
+    /// [`ProfileChain::round_work`].
     #[must_use]
     pub fn round_work(&self) -> f64 {
         match self {
             Form::Bins(process) => process.round_work(),
-            Form::Profile(_) => profile::ROUND_WORK,
+            Form::Profile(chain) => chain.round_work(),
         }
     }
 }
@@ -109,6 +113,8 @@ impl Form {
 pub enum ProcessGrid {
     /// Leaky bins over grids of n, lambda and d
     Leaky(leaky::Grid),
+    /// CAPPED(c, lambda) over grids of n, c and lambda
+    Capped(capped::Grid),
     /// Repeated balls-into-bins over grids of n and of balls a bin
     Repeated(repeated::Grid),
     /// Tetris over grids of n and lambda
@@ -123,6 +129,7 @@ impl ProcessGrid {
     pub fn points(&self, most: u64) -> Result<Vec<ProcessSpec>, String> {
         let sizes = match self {
             ProcessGrid::Leaky(grid) => grid.sizes().to_vec(),
+            ProcessGrid::Capped(grid) => grid.sizes().to_vec(),
             ProcessGrid::Repeated(grid) => grid.sizes().to_vec(),
             ProcessGrid::Tetris(grid) => grid.sizes().to_vec(),
         };
@@ -133,6 +140,7 @@ impl ProcessGrid {
         }
         Ok(match self {
             ProcessGrid::Leaky(grid) => grid.points().map(ProcessSpec::Leaky).collect(),
+            ProcessGrid::Capped(grid) => grid.points().map(ProcessSpec::Capped).collect(),
             ProcessGrid::Repeated(grid) => grid.points().map(ProcessSpec::Repeated).collect(),
             ProcessGrid::Tetris(grid) => grid.points().map(ProcessSpec::Tetris).collect(),
         })

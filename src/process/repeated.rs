@@ -18,7 +18,7 @@ use super::{
 };
 use crate::grid;
 use crate::number;
-use crate::profile::{Balls, Profile, ProfileChain, Thrower};
+use crate::profile::{Balls, ProfileChain, State, Thrower, Watch, one_choice_work};
 use crate::rng::bounded::Packing;
 use crate::rng::lanes::Lanes;
 use crate::rng::stream::Stream;
@@ -251,6 +251,7 @@ impl Process for Repeated {
             arrivals: &self.arrivals,
             rethrows: true,
             packing: self.packing,
+            pool: None,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
     }
@@ -261,7 +262,7 @@ impl Process for Repeated {
 pub struct RepeatedProfile {
     bins: u64,
     initial: Initial,
-    expected_balls: f64,
+    drift: f64,
 }
 
 impl RepeatedProfile {
@@ -272,7 +273,8 @@ impl RepeatedProfile {
     pub fn new(parameters: &Parameters) -> Result<Self, ParameterError> {
         let bins = profile_bins(parameters.n)?;
         let initial = parameters.initial(bins)?.for_profile(&parameters.start, bins)?;
-        Ok(Self { bins, initial, expected_balls: parameters.expected_balls() })
+        // How many balls a file has does not matter to the size of a block.
+        Ok(Self { bins, initial, drift: parameters.drift().unwrap_or(0.5) })
     }
 }
 
@@ -281,24 +283,19 @@ impl ProfileChain for RepeatedProfile {
         self.bins
     }
 
-    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
-        self.initial.profile(self.bins, stream, thrower)
+    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> State {
+        self.initial.profile(self.bins, stream, thrower).into()
     }
 
-    fn round(
-        &self,
-        stream: &mut Stream,
-        thrower: &mut Thrower,
-        profile: &mut Profile,
-        seen: &mut dyn FnMut(Measure, &Profile),
-    ) -> Flow {
+    fn round(&self, stream: &mut Stream, thrower: &mut Thrower, state: &mut State, watch: &mut Watch<'_>) -> Flow {
+        let profile = &mut state.bins;
         let balls = profile.serve();
         thrower.throw(stream, profile, Balls::Exactly(balls), |_, _| 1.0);
-        seen(Measure::Post, profile);
+        (watch.loads)(Measure::Post, profile);
         Flow { arrived: balls.into(), departed: balls.into() }
     }
 
-    fn expected_balls(&self) -> f64 {
-        self.expected_balls
+    fn round_work(&self) -> f64 {
+        one_choice_work(self.bins, self.drift)
     }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::grid;
 use crate::number;
-use crate::profile::{Balls, Profile, ProfileChain, Thrower};
+use crate::profile::{Balls, ProfileChain, State, Thrower, Watch, one_choice_work};
 use crate::rng::bounded::Packing;
 use crate::rng::lanes::Lanes;
 use crate::rng::samplers::Rounded;
@@ -214,6 +214,7 @@ impl Process for Tetris {
             arrivals: &self.arrivals,
             rethrows: false,
             packing: self.packing,
+            pool: None,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
     }
@@ -225,7 +226,7 @@ pub struct TetrisProfile {
     bins: u64,
     arrivals: Rounded,
     initial: Initial,
-    expected_balls: f64,
+    drift: f64,
 }
 
 impl TetrisProfile {
@@ -237,7 +238,7 @@ impl TetrisProfile {
         let bins = profile_bins(parameters.n)?;
         let initial = parameters.initial(bins)?.for_profile(&parameters.start, bins)?;
         let arrivals = Rounded::new(parameters.lambda, bins);
-        Ok(Self { bins, arrivals, initial, expected_balls: parameters.expected_balls() })
+        Ok(Self { bins, arrivals, initial, drift: 1.0 - parameters.lambda })
     }
 }
 
@@ -246,25 +247,20 @@ impl ProfileChain for TetrisProfile {
         self.bins
     }
 
-    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
-        self.initial.profile(self.bins, stream, thrower)
+    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> State {
+        self.initial.profile(self.bins, stream, thrower).into()
     }
 
-    fn round(
-        &self,
-        stream: &mut Stream,
-        thrower: &mut Thrower,
-        profile: &mut Profile,
-        seen: &mut dyn FnMut(Measure, &Profile),
-    ) -> Flow {
+    fn round(&self, stream: &mut Stream, thrower: &mut Thrower, state: &mut State, watch: &mut Watch<'_>) -> Flow {
+        let profile = &mut state.bins;
         let departed = profile.serve();
         let balls = Balls::Exactly(self.arrivals.draw(stream.bits()));
         let arrived = thrower.throw(stream, profile, balls, |_, _| 1.0);
-        seen(Measure::Post, profile);
+        (watch.loads)(Measure::Post, profile);
         Flow { arrived: arrived.into(), departed: departed.into() }
     }
 
-    fn expected_balls(&self) -> f64 {
-        self.expected_balls
+    fn round_work(&self) -> f64 {
+        one_choice_work(self.bins, self.drift)
     }
 }

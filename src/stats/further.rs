@@ -20,11 +20,23 @@ impl Further {
         at(&mut self.numbers, place).add(value);
     }
 
+    /// Records the values of number `place` in some sampled rounds.
+    pub fn numbers(&mut self, place: usize, values: &Moments) {
+        if values.count > 0 {
+            at(&mut self.numbers, place).merge(values);
+        }
+    }
+
     /// Counts `value` another `count` times in histogram `place`, counted from 0 among those of the process.
     pub fn count(&mut self, place: usize, value: u64, count: u128) {
         if count > 0 {
             at(&mut self.histograms, place).add(value, count);
         }
+    }
+
+    /// Sums of the numbers, as far as there are samples.
+    pub fn sums(&self) -> impl Iterator<Item = u128> {
+        self.numbers.iter().map(|values| values.sum)
     }
 
     /// Adds what was seen in other rounds of the same replica.

@@ -22,8 +22,9 @@ use super::arrivals::ArrivalLaw;
 use super::chain::Chain;
 use super::marginal::Marginal;
 use super::population::Population;
+use super::prediction::{Basis, Prediction};
 use super::small_chain::{SmallChain, State, sorted, splits};
-use super::{Basis, Prediction};
+
 use super::{TheoryError, check_bins, one_choice};
 use crate::float::ln_1p;
 use crate::process::leaky::Arrivals;

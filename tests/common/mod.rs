@@ -6,7 +6,7 @@ use leakybins::backend::gpu::{Gpu, Tuning, adapters};
 use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Options, Work};
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
-use leakybins::process::{Measure, ProcessSpec, repeated, tetris};
+use leakybins::process::{Measure, ProcessSpec, capped, repeated, tetris};
 use leakybins::run::Schedule;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::ops::Range;
@@ -77,6 +77,24 @@ pub(crate) fn samples(name: &str) -> Vec<ProcessSpec> {
         "leaky" => [(1, 0.9, 2), (64, 1.0, 1), (1000, 0.95, 3), (1025, 0.99, 2)]
             .map(|(n, lambda, d)| ProcessSpec::Leaky(Parameters { n, lambda, d, ..Parameters::default() }))
             .to_vec(),
+        "capped" => {
+            use capped::{Capacity, Parameters};
+            let of = |n, c, lambda, text: &str| {
+                let arrivals = if n % 2 == 0 { Arrivals::Fixed } else { Arrivals::Binomial };
+                ProcessSpec::Capped(Parameters { n, c, lambda, arrivals, start: start(text) })
+            };
+            vec![
+                of(1, Capacity::Finite(1), 1.0, "one-bin:1500"),
+                of(2, Capacity::Finite(3), 0.75, "each:6"),
+                of(63, Capacity::Finite(1), 0.9, "empty"),
+                of(64, Capacity::Finite(2), 1.0, "one-bin:700"),
+                of(1000, Capacity::Finite(1), 0.99, "mean-field"),
+                of(1024, Capacity::Finite(2), 0.95, "empty"),
+                of(1025, Capacity::Finite(5), 0.0, "random:9000"),
+                of(333, Capacity::Infinite, 0.9, "each:70"),
+                of(20_000, Capacity::Finite(2), 0.9, "mean-field"),
+            ]
+        }
         "repeated" => [
             (1, "each:3"),
             (2, "one-bin:5"),

@@ -13,6 +13,7 @@
 mod model;
 mod profile;
 
+pub(super) use profile::ArrivalDraws;
 pub use profile::LeakyProfile;
 
 use super::fast::{Batches, Fast, Order};
@@ -39,6 +40,17 @@ pub enum Arrivals {
     Poisson,
     /// Floor or ceiling of lambda n, with mean lambda n.
     Fixed,
+}
+
+impl Arrivals {
+    /// The law of the number of arrivals at `bins` bins and rate `lambda`.
+    pub(super) fn thresholds(self, lambda: f64, bins: u32) -> Thresholds {
+        match self {
+            Arrivals::Binomial => Thresholds::binomial(bins, lambda),
+            Arrivals::Poisson => Thresholds::poisson(lambda, bins),
+            Arrivals::Fixed => Thresholds::rounded(lambda, bins),
+        }
+    }
 }
 
 /// Parameters of the leaky bins, in the paper's letters.
@@ -148,11 +160,7 @@ impl Leaky {
         let bins = single_bins(n)?;
         parameters.check_lambda_and_d()?;
         let packing = Packing::new(bins, d as u32);
-        let arrivals = match arrivals {
-            Arrivals::Binomial => Thresholds::binomial(bins, lambda),
-            Arrivals::Poisson => Thresholds::poisson(lambda, bins),
-            Arrivals::Fixed => Thresholds::rounded(lambda, bins),
-        };
+        let arrivals = arrivals.thresholds(lambda, bins);
         if packing.words(u64::from(arrivals.last())) > MAX_WORDS {
             let reason = "the balls of a round need more than 2^31 random words";
             return refuse(
@@ -225,6 +233,7 @@ impl Process for Leaky {
             arrivals: &self.arrivals,
             rethrows: false,
             packing: self.packing,
+            pool: None,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
     }

@@ -7,7 +7,7 @@
 use super::{Arrivals, Parameters};
 use crate::process::start::Initial;
 use crate::process::{Measure, ParameterError, profile_bins};
-use crate::profile::{Balls, Profile, ProfileChain, Thrower};
+use crate::profile::{Balls, ProfileChain, ROUND_WORK, State, Thrower, Watch, one_choice_work};
 use crate::rng::samplers::{Rounded, binomial};
 use crate::rng::stream::Stream;
 use crate::stats::Flow;
@@ -18,8 +18,15 @@ pub struct LeakyProfile {
     bins: u64,
     lambda: f64,
     d: u32,
-    arrivals: Law,
+    arrivals: ArrivalDraws,
     initial: Initial,
+}
+
+/// Arrivals of a round on profiles.
+#[derive(Clone, Debug)]
+pub(in crate::process) struct ArrivalDraws {
+    bins: u64,
+    law: Law,
 }
 
 /// Law of the number of balls of a round.
@@ -32,6 +39,27 @@ enum Law {
     Fixed(Rounded),
 }
 
+impl ArrivalDraws {
+    /// The arrivals of `bins` bins at rate `lambda`.
+    pub(in crate::process) fn new(arrivals: Arrivals, lambda: f64, bins: u64) -> Self {
+        let law = match arrivals {
+            Arrivals::Binomial => Law::Binomial(lambda / (1.0 - lambda)),
+            Arrivals::Poisson => Law::Poisson(lambda * bins as f64),
+            Arrivals::Fixed => Law::Fixed(Rounded::new(lambda, bins)),
+        };
+        Self { bins, law }
+    }
+
+    /// The balls of a round, or the Poisson mean of their number.
+    pub(in crate::process) fn draw(&self, stream: &mut Stream) -> Balls {
+        match &self.law {
+            Law::Binomial(odds) => Balls::Exactly(binomial(stream, self.bins, *odds)),
+            Law::Poisson(mean) => Balls::Poisson(*mean),
+            Law::Fixed(law) => Balls::Exactly(law.draw(stream.bits())),
+        }
+    }
+}
+
 impl LeakyProfile {
     /// Validates `parameters`.
     ///
@@ -42,11 +70,7 @@ impl LeakyProfile {
         parameters.check_lambda_and_d()?;
         let initial = parameters.initial(n)?.for_profile(&parameters.start, n)?;
         let Parameters { lambda, d, arrivals, .. } = *parameters;
-        let arrivals = match arrivals {
-            Arrivals::Binomial => Law::Binomial(lambda / (1.0 - lambda)),
-            Arrivals::Poisson => Law::Poisson(lambda * n as f64),
-            Arrivals::Fixed => Law::Fixed(Rounded::new(lambda, n)),
-        };
+        let arrivals = ArrivalDraws::new(arrivals, lambda, n);
         Ok(Self { bins: n, lambda, d: d as u32, arrivals, initial })
     }
 }
@@ -56,34 +80,25 @@ impl ProfileChain for LeakyProfile {
         self.bins
     }
 
-    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
-        self.initial.profile(self.bins, stream, thrower)
+    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> State {
+        self.initial.profile(self.bins, stream, thrower).into()
     }
 
-    fn round(
-        &self,
-        stream: &mut Stream,
-        thrower: &mut Thrower,
-        profile: &mut Profile,
-        seen: &mut dyn FnMut(Measure, &Profile),
-    ) -> Flow {
-        let balls = match &self.arrivals {
-            Law::Binomial(odds) => Balls::Exactly(binomial(stream, self.bins, *odds)),
-            Law::Poisson(mean) => Balls::Poisson(*mean),
-            Law::Fixed(law) => Balls::Exactly(law.draw(stream.bits())),
-        };
+    fn round(&self, stream: &mut Stream, thrower: &mut Thrower, state: &mut State, watch: &mut Watch<'_>) -> Flow {
+        let profile = &mut state.bins;
+        let balls = self.arrivals.draw(stream);
         let n = self.bins as f64;
         let arrived = thrower.throw(stream, profile, balls, |at_least, above| {
             difference_quotient(at_least as f64 / n, above as f64 / n, self.d)
         });
-        seen(Measure::Pre, profile);
+        (watch.loads)(Measure::Pre, profile);
         let departed = profile.serve();
-        seen(Measure::Post, profile);
+        (watch.loads)(Measure::Post, profile);
         Flow { arrived: arrived.into(), departed: departed.into() }
     }
 
-    fn expected_balls(&self) -> f64 {
-        self.lambda * self.bins as f64
+    fn round_work(&self) -> f64 {
+        if self.d > 1 { ROUND_WORK } else { one_choice_work(self.bins, 1.0 - self.lambda) }
     }
 }
 

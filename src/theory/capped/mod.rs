@@ -7,7 +7,7 @@
 //!
 //! | question | answer | where |
 //! |---|---|---|
-//! | loads, pool, rejections, waiting time, stationary | limit of many bins | [`MeanField`], [`predict`] |
+//! | loads, pool, rejections, waiting time, stationary | limit of many bins | [`MeanField`], [`stationary`] |
 //! | loads and pool of few bins | exact up to a stated lost mass | [`SmallCapped`] |
 //!
 //! # The limit of many bins
@@ -33,18 +33,22 @@
 //! waiting time is made of, lose digits only where an age is as good as never accepted.
 
 mod small;
+mod transient;
 
 pub use small::{CappedLaw, SmallCapped};
+pub use transient::{predict, recovery_rounds, trajectory};
 
 use super::arrivals::{ArrivalLaw, beyond, poisson};
 use super::marginal::{Geometric, Marginal};
 use super::population::Population;
+use super::prediction::{Basis, Prediction};
 use super::special::{increasing_root, sums_from};
-use super::{Basis, Prediction};
 use super::{TheoryError, check_bins, one_choice};
-use crate::float::ln;
+use crate::float::{ln, ln_1p};
 use crate::process::leaky::Arrivals;
+use crate::process::start::Start;
 use crate::process::{Measure, ParameterError};
+use crate::rng::thresholds::Thresholds;
 
 /// Largest finite capacity whose law is tabulated, in balls; a larger one must be as good as infinite.
 pub const MAX_CAPACITY: u64 = 1 << 14;
@@ -149,7 +153,7 @@ impl MeanField {
 ///
 /// # Errors
 /// Those of [`MeanField::new`], or no bin.
-pub fn predict(n: u64, c: Option<u64>, lambda: f64, measure: Measure) -> Result<Prediction, TheoryError> {
+pub fn stationary(n: u64, c: Option<u64>, lambda: f64, measure: Measure) -> Result<Prediction, TheoryError> {
     check_bins(n)?;
     let load = MeanField::new(c, lambda)?.load;
     let law = match measure {
@@ -162,7 +166,8 @@ pub fn predict(n: u64, c: Option<u64>, lambda: f64, measure: Measure) -> Result<
 
 /// mu for capacity `c`; `gap` is 1 - lambda > 0.
 fn root(c: usize, lambda: f64, gap: f64) -> f64 {
-    let goal = -ln(gap);
+    // Of lambda rather than of the gap, which is rounded where lambda < 1/2.
+    let goal = -ln_1p(-lambda);
     increasing_root(lambda.min(goal), goal, |mu| {
         let Weights { sum, slope, .. } = Weights::new(c, mu, 2.0 / gap);
         (ln(sum) + mu - goal, slope / sum + 1.0)
@@ -240,6 +245,28 @@ pub fn autocorrelation_rounds(c: u64, lambda: f64) -> f64 {
     let load = (moment(&at.slopes) - moment(&at.weights) * at.slope / at.sum) / at.sum;
     let tau = (1.0 - busy + load) / busy;
     if c == 1 { 2.0 * tau.max(0.5) } else { 6.0 * tau.max(0.5) }
+}
+
+/// The stationary load of one bin of capacity `c` in the limit of many bins, to draw from; rounded to multiples of
+/// 2^-64. `start` is what asks for it.
+pub(crate) fn one_bin(c: u64, lambda: f64, start: &Start) -> Result<Thresholds, ParameterError> {
+    let law = of_start(c, lambda, start)?;
+    Ok(Thresholds::from_exceedances((1..law.load.end()).map(|k| law.load.exceedance(k).min(1.0))))
+}
+
+/// Balls of the pool at the end of a round that have been rejected 1, 2, .. times, for each bin.
+pub(crate) fn pool_by_age(c: u64, lambda: f64, start: &Start) -> Result<Vec<f64>, ParameterError> {
+    let competing = of_start(c, lambda, start)?.competing;
+    Ok((1..competing.len()).map(|a| competing[a] - competing.get(a + 1).unwrap_or(&0.0)).collect())
+}
+
+fn of_start(c: u64, lambda: f64, start: &Start) -> Result<MeanField, ParameterError> {
+    MeanField::new(Some(c), lambda).map_err(|error| match error {
+        TheoryError::Parameter(error) => error,
+        other => {
+            ParameterError::Start { start: start.to_string(), reason: other.to_string(), remedy: "use another start" }
+        }
+    })
 }
 
 /// E (A - (c - l))^+ for l of law `load`, and `t[i] = P(A > i)`.
@@ -343,7 +370,7 @@ mod tests {
         assert_relative("few balls", mean_field(1, 1e-9).pool(), 0.5e-18, 1e-8);
         for lambda in [0.5, 0.99, 1.0 - 1e-9] {
             let law = mean_field(1, lambda);
-            assert_relative("mu", law.competing(), -ln(1.0 - lambda), 1e-15);
+            assert_relative("mu", law.competing(), -ln_1p(-lambda), 1e-15);
             let mut m = law.competing();
             for a in 0..8 {
                 let next = m - 1.0 + exp(-m);
@@ -419,9 +446,9 @@ mod tests {
         assert!(matches!(MeanField::new(Some(0), 0.5), Err(TheoryError::Parameter(_))));
         assert!(matches!(MeanField::new(None, -0.5), Err(TheoryError::Parameter(_))));
         assert!(matches!(MeanField::new(Some(1 << 20), 1.0 - 1e-9), Err(TheoryError::Parameter(_))));
-        let before = predict(1000, Some(2), 0.75, Measure::Pre).expect("a prediction").bins;
+        let before = stationary(1000, Some(2), 0.75, Measure::Pre).expect("a prediction").bins;
         assert_close("busy", 1.0 - before.empty_fraction(), 0.75, 1e-14);
         assert_eq!(before.load_exceedance(3), 0.0);
-        assert!(matches!(predict(0, Some(1), 0.5, Measure::Post), Err(TheoryError::Parameter(_))));
+        assert!(matches!(stationary(0, Some(1), 0.5, Measure::Post), Err(TheoryError::Parameter(_))));
     }
 }
