@@ -188,12 +188,6 @@ fn every_command_takes_every_process() {
             format!("theory {name} --n 64 --plot {picture}"),
         ];
         for command in commands {
-            // The picture of a sweep is one over lambda.
-            let command = if name == "repeated" && command.starts_with("sweep") {
-                command.replace(&format!("--plot {picture}"), "")
-            } else {
-                command
-            };
             let ended = Command::new(env!("CARGO_BIN_EXE_leakybins"))
                 .args(command.split_whitespace())
                 .output()

@@ -143,7 +143,6 @@ impl Parameters {
 
     /// `n = 1024, λ = 0.95, ..`.
     fn line(&self) -> String {
-        let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let part = |(name, value): (&String, &serde_json::Value)| match name.as_str() {
             "arrivals" => format!("{} arrivals", text(value)),
             "start" => format!("start {}", text(value)),
@@ -152,6 +151,11 @@ impl Parameters {
         };
         self.0.iter().map(part).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A value of a parameter: a text as it is.
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The process in words, for a title.
