@@ -224,9 +224,9 @@ struct Sample {
     waits: Vec<u64>,
 }
 
-fn waits(further: Further) -> Vec<u64> {
+fn waits(further: &Further) -> Vec<u64> {
     let mut tally = FurtherTally::default();
-    tally.add(&further);
+    tally.add(further);
     tally.histograms.first().map_or(Vec::new(), by_value)
 }
 
@@ -239,7 +239,7 @@ fn bin_by_bin(parameters: &Parameters, seed: u64, replicas: u32, rounds: u64) ->
         process.runner().advance(seed, replica, &mut state, 0..rounds, &schedule, &mut record);
         let (loads, pool) = state.split_at(process.bins() as usize);
         let pool = pool.iter().map(|&balls| u64::from(balls)).sum();
-        Sample { pool, max_load: loads.iter().copied().max().expect("a bin").into(), waits: waits(record.further) }
+        Sample { pool, max_load: loads.iter().copied().max().expect("a bin").into(), waits: waits(&record.further) }
     };
     (0..replicas).map(one).collect()
 }
@@ -257,7 +257,7 @@ fn on_profiles(parameters: &Parameters, seed: u64, replicas: u32, rounds: u64) -
             let mut watch = Watch { loads: &mut |_, _| (), further: last.then_some(&mut further) };
             process.round(&mut stream, &mut thrower, &mut state, &mut watch);
         }
-        Sample { pool: state.elsewhere.iter().sum(), max_load: state.bins.max_load(), waits: waits(further) }
+        Sample { pool: state.elsewhere.iter().sum(), max_load: state.bins.max_load(), waits: waits(&further) }
     };
     (0..replicas).map(one).collect()
 }
