@@ -528,10 +528,10 @@ fn auto_is_profiles_by_a_rule_that_reads_the_specification_alone() {
         (leaky(MANY - 1, 2, 0.95, Start::Empty), false),
         (leaky(MANY, 2, 1.0, Start::OneBin(1 << 31)), true),
         (leaky(MANY, 2, 0.95, file()), false),
-        // With one choice the drift (1 - lambda) n must be 2^14.
-        (leaky(MANY, 1, 1.0 - 1.0 / 256.0, Start::Empty), true),
-        (leaky(MANY, 1, 1.0 - 1.0 / 257.0, Start::Empty), false),
-        (leaky(1 << 30, 1, 1.0 - 1.0 / 257.0, Start::Empty), true),
+        // With one choice the drift (1 - lambda) n must be 2^10.
+        (leaky(MANY, 1, 1.0 - 1.0 / 4096.0, Start::Empty), true),
+        (leaky(MANY, 1, 1.0 - 1.0 / 4097.0, Start::Empty), false),
+        (leaky(1 << 30, 1, 1.0 - 1.0 / 4097.0, Start::Empty), true),
         (leaky(1 << 31, 1, 1.0, Start::Empty), false),
         (leaky((1 << 31) + 1, 1, 1.0, Start::Empty), true),
     ] {

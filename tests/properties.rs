@@ -57,12 +57,10 @@ fn specs() -> impl Strategy<Value = Spec> {
     })
 }
 
-fn histograms() -> impl Strategy<Value = Histogram> {
-    prop::collection::vec(
-        (prop_oneof![0u64..50, 4090u64..4100, 0u64..1 << 31], prop_oneof![0u128..1 << 20, 1u128 << 64..1 << 100]),
-        0..12,
-    )
-    .prop_map(|counts| {
+/// Histograms with some counts of `many`.
+fn histograms(many: Range<u128>) -> impl Strategy<Value = Histogram> {
+    let values = prop_oneof![0u64..50, 4090u64..4100, 0u64..1 << 31];
+    prop::collection::vec((values, prop_oneof![0u128..1 << 20, many]), 0..12).prop_map(|counts| {
         let mut histogram = Histogram::default();
         counts.into_iter().for_each(|(value, count)| histogram.add(value, count));
         histogram
@@ -90,7 +88,9 @@ fn further() -> impl Strategy<Value = Further> {
 
 fn records() -> impl Strategy<Value = Record> {
     let counts = (0u128..1 << 100, 0u128..1 << 100);
-    (counts, histograms(), moments(), moments(), histograms(), further()).prop_map(
+    // A round is one sample of the max load, whose squares are summed, and many of the load of a bin, whose are not.
+    let (rounds, bins) = (1 << 27..1 << 28, 1 << 64..1 << 100);
+    (counts, histograms(rounds), moments(), moments(), histograms(bins), further()).prop_map(
         |((arrived, departed), max_load, total_load, empty_bins, load_per_bin, further)| {
             let flow = Flow { arrived, departed };
             Record { flow, max_load, total_load, empty_bins, load_per_bin, further }

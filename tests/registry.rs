@@ -164,3 +164,42 @@ fn every_process_is_documented_with_an_example_that_runs() {
         assert!(readme.contains(&path), "README.md does not link {path}");
     }
 }
+
+/// No command knows a process by name: each takes all of them, in all its forms.
+#[test]
+fn every_command_takes_every_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: String| folder.path().join(name).display().to_string();
+    for process in processes() {
+        let name = process.name();
+        let (journal, picture) = (at(format!("{name}.jsonl")), at(format!("{name}.svg")));
+        let run = format!("run {name} --n 64 --rounds 40 --replicas 20 --seed 1 --backend cpu --quiet");
+        let commands = [
+            format!("{run} --plot {picture}"),
+            format!("{run} --format csv"),
+            format!("{run} --out {journal}"),
+            format!("report {journal} --format json"),
+            format!("verify {journal} --seed 1"),
+            format!("{run} --print-spec"),
+            format!("run {name} --n 64 --rounds 3000 --replicas 4 --burn-in auto --seed 1 --backend cpu --quiet"),
+            format!("run {name} --n 64 --rounds 40 --replicas 20 --seed 1 --backend profile --quiet"),
+            format!("sweep {name} --n 16,32 --balls 1e5 --seed 1 --backend cpu --plot {picture} --at 3 --quiet"),
+            format!("recover {name} --n 64 --start one-bin:100 --replicas 8 --seed 1 --quiet --plot {picture}"),
+            format!("theory {name} --n 64 --plot {picture}"),
+        ];
+        for command in commands {
+            let ended = Command::new(env!("CARGO_BIN_EXE_leakybins"))
+                .args(command.split_whitespace())
+                .output()
+                .expect("it starts");
+            let said = String::from_utf8_lossy(&ended.stderr);
+            assert!(ended.status.success(), "leakybins {command}: {said}");
+            assert!(!ended.stdout.is_empty() || command.contains("--plot"), "leakybins {command}");
+        }
+        let refused = Command::new(env!("CARGO_BIN_EXE_leakybins"))
+            .args(format!("run {name} --n 64 --rounds 10 --measure pre --quiet --backend cpu").split_whitespace())
+            .output()
+            .expect("it starts");
+        assert_eq!(refused.status.success(), process.measured(Measure::Pre).is_some(), "{name}");
+    }
+}

@@ -8,6 +8,7 @@
 //! | `theory` | [`Survival`](View::Survival) |
 //! | `sweep` | [`Scaling`](View::Scaling) |
 //! | `recover` | [`Recovery`](View::Recovery) |
+//! | `cost` | [`Cost`](View::Cost) |
 //!
 //! Only fields that are drawn are read. Intervals, theory and fits are drawn where the document has them. The same
 //! document gives the same bytes. Numbers are drawn as the document holds them: nothing is estimated here, except that
@@ -19,6 +20,7 @@
 
 mod axis;
 mod chart;
+mod cost;
 mod draw;
 mod font;
 mod format;
@@ -46,6 +48,8 @@ pub enum View {
     Scaling,
     /// Max load and total load over the rounds, with theory
     Recovery,
+    /// Time of a round over n on each backend
+    Cost,
 }
 
 /// Why there is no picture.
@@ -56,7 +60,7 @@ pub enum PlotError {
     Document(#[from] serde_json::Error),
     /// No `kind`, or one without a picture.
     #[error(
-        "the document has {0}; kinds with a picture are run, theory, sweep and recover: write it again with \
+        "the document has {0}; kinds with a picture are run, theory, sweep, recover and cost: write it again with \
          --format json"
     )]
     Kind(String),
@@ -115,10 +119,12 @@ pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec
         ("theory", None | Some(View::Survival)) => theory::survival(&serde_json::from_slice(document)?)?,
         ("sweep", None | Some(View::Scaling)) => sweep::scaling(&serde_json::from_slice(document)?)?,
         ("recover", None | Some(View::Recovery)) => recover::recovery(&serde_json::from_slice(document)?)?,
+        ("cost", None | Some(View::Cost)) => cost::cost(&serde_json::from_slice(document)?)?,
         ("run", _) => return Err(PlotError::View { kind, views: "survival or histogram" }),
         ("theory", _) => return Err(PlotError::View { kind, views: "survival" }),
         ("sweep", _) => return Err(PlotError::View { kind, views: "scaling" }),
         ("recover", _) => return Err(PlotError::View { kind, views: "recovery" }),
+        ("cost", _) => return Err(PlotError::View { kind, views: "cost" }),
         _ => return Err(PlotError::Kind(format!("the unknown kind '{kind}'"))),
     };
     format.render(&chart)
@@ -137,7 +143,6 @@ impl Parameters {
 
     /// `n = 1024, λ = 0.95, ..`.
     fn line(&self) -> String {
-        let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let part = |(name, value): (&String, &serde_json::Value)| match name.as_str() {
             "arrivals" => format!("{} arrivals", text(value)),
             "start" => format!("start {}", text(value)),
@@ -146,6 +151,11 @@ impl Parameters {
         };
         self.0.iter().map(part).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A value of a parameter: a text as it is.
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The process in words, for a title.

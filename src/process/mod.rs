@@ -218,4 +218,4 @@ fn prefers_profile(n: u64, few_levels: bool, start: &Start) -> bool {
 }
 
 /// Least drift of all bins together, in balls a round, for which the loads of one choice are few.
-const LEAST_DRIFT: f64 = (1 << 14) as f64;
+const LEAST_DRIFT: f64 = (1 << 10) as f64;

@@ -2,7 +2,7 @@
 
 use super::{Model, ParameterError, Process, capped, leaky, repeated, tetris};
 use crate::backend::StreamKind;
-use crate::profile::{self, ProfileChain};
+use crate::profile::ProfileChain;
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
@@ -97,12 +97,12 @@ impl Form {
     }
 
     /// Work of one round of one replica, in balls that are thrown one by one: see [`Process::round_work`] and
-    /// [`profile::ROUND_WORK`].
+    /// [`ProfileChain::round_work`].
     #[must_use]
     pub fn round_work(&self) -> f64 {
         match self {
             Form::Bins(process) => process.round_work(),
-            Form::Profile(_) => profile::ROUND_WORK,
+            Form::Profile(chain) => chain.round_work(),
         }
     }
 }

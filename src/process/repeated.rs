@@ -18,7 +18,7 @@ use super::{
 };
 use crate::grid;
 use crate::number;
-use crate::profile::{Balls, ProfileChain, State, Thrower, Watch};
+use crate::profile::{Balls, ProfileChain, State, Thrower, Watch, one_choice_work};
 use crate::rng::bounded::Packing;
 use crate::rng::lanes::Lanes;
 use crate::rng::stream::Stream;
@@ -262,7 +262,7 @@ impl Process for Repeated {
 pub struct RepeatedProfile {
     bins: u64,
     initial: Initial,
-    expected_balls: f64,
+    drift: f64,
 }
 
 impl RepeatedProfile {
@@ -273,7 +273,8 @@ impl RepeatedProfile {
     pub fn new(parameters: &Parameters) -> Result<Self, ParameterError> {
         let bins = profile_bins(parameters.n)?;
         let initial = parameters.initial(bins)?.for_profile(&parameters.start, bins)?;
-        Ok(Self { bins, initial, expected_balls: parameters.expected_balls() })
+        // How many balls a file has does not matter to the size of a block.
+        Ok(Self { bins, initial, drift: parameters.drift().unwrap_or(0.5) })
     }
 }
 
@@ -294,7 +295,7 @@ impl ProfileChain for RepeatedProfile {
         Flow { arrived: balls.into(), departed: balls.into() }
     }
 
-    fn expected_balls(&self) -> f64 {
-        self.expected_balls
+    fn round_work(&self) -> f64 {
+        one_choice_work(self.bins, self.drift)
     }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::grid;
 use crate::number;
-use crate::profile::{Balls, ProfileChain, State, Thrower, Watch};
+use crate::profile::{Balls, ProfileChain, State, Thrower, Watch, one_choice_work};
 use crate::rng::bounded::Packing;
 use crate::rng::lanes::Lanes;
 use crate::rng::samplers::Rounded;
@@ -226,7 +226,7 @@ pub struct TetrisProfile {
     bins: u64,
     arrivals: Rounded,
     initial: Initial,
-    expected_balls: f64,
+    drift: f64,
 }
 
 impl TetrisProfile {
@@ -238,7 +238,7 @@ impl TetrisProfile {
         let bins = profile_bins(parameters.n)?;
         let initial = parameters.initial(bins)?.for_profile(&parameters.start, bins)?;
         let arrivals = Rounded::new(parameters.lambda, bins);
-        Ok(Self { bins, arrivals, initial, expected_balls: parameters.expected_balls() })
+        Ok(Self { bins, arrivals, initial, drift: 1.0 - parameters.lambda })
     }
 }
 
@@ -260,7 +260,7 @@ impl ProfileChain for TetrisProfile {
         Flow { arrived: arrived.into(), departed: departed.into() }
     }
 
-    fn expected_balls(&self) -> f64 {
-        self.expected_balls
+    fn round_work(&self) -> f64 {
+        one_choice_work(self.bins, self.drift)
     }
 }

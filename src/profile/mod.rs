@@ -15,6 +15,7 @@ mod throw;
 pub use levels::{Level, Profile};
 pub use throw::{Balls, Thrower};
 
+use crate::float;
 use crate::process::Measure;
 use crate::rng::stream::Stream;
 use crate::stats::{Flow, Further};
@@ -26,8 +27,17 @@ pub const PROFILE_STREAM_VERSION: u32 = 1;
 /// Most bins of a profile. Their number and the number of balls of a round are whole numbers in an `f64`.
 pub const MAX_BINS: u64 = 1_000_000_000_000_000;
 
-/// Work of a round, in balls that are thrown one by one in the same time: some tens of microseconds, whatever n.
+/// Work of a round where few loads occur, in balls that are thrown one by one in the same time: some tens of
+/// microseconds, whatever n.
 pub const ROUND_WORK: f64 = 1e4;
+
+/// About the work of a round of throws with one choice among `n` bins, whose loads have a `drift` of so many balls a
+/// round towards 0: the fraction of the bins with load k or more is near `exp(-2 drift k)`, and each load that occurs
+/// costs as much as 300 balls.
+pub(crate) fn one_choice_work(n: u64, drift: f64) -> f64 {
+    let n = n as f64;
+    ROUND_WORK + 300.0 * (float::ln(n) / (2.0 * drift)).min(n)
+}
 
 /// What a process on profiles keeps of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +81,7 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
     /// Performs one round on `state`, whose bins it shows to `watch` wherever in the round they may be observed.
     fn round(&self, stream: &mut Stream, thrower: &mut Thrower, state: &mut State, watch: &mut Watch<'_>) -> Flow;
 
-    /// Expected balls thrown in one round of one replica.
-    fn expected_balls(&self) -> f64;
+    /// About the work of a round, in balls that are thrown one by one, for sizing what is done at once: from
+    /// [`ROUND_WORK`] on, and more where many loads occur.
+    fn round_work(&self) -> f64;
 }

@@ -48,7 +48,7 @@ pub struct Plan {
     /// Most replicas of a point.
     pub replicas: u64,
     /// Most expected balls of a point, over all replicas and rounds; two replicas of one round are run whatever they cost.
-    /// A round on profiles counts as [`ROUND_WORK`](crate::profile::ROUND_WORK) balls.
+    /// A round on profiles counts as [`round_work`](crate::profile::ProfileChain::round_work) balls.
     pub balls: f64,
     /// When in a round the loads are observed.
     pub measure: Measure,

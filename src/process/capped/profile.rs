@@ -8,7 +8,7 @@ use super::{AGES, Parameters};
 use crate::process::leaky::ArrivalDraws;
 use crate::process::start::Initial;
 use crate::process::{Measure, ParameterError, profile_bins};
-use crate::profile::{Balls, Profile, ProfileChain, State, Thrower, Watch};
+use crate::profile::{Balls, Profile, ProfileChain, State, Thrower, Watch, one_choice_work};
 use crate::rng::stream::Stream;
 use crate::stats::{Flow, Further};
 
@@ -23,7 +23,7 @@ pub struct CappedProfile {
     arrivals: ArrivalDraws,
     initial: Initial,
     initial_pool: Vec<u64>,
-    expected_balls: f64,
+    drift: f64,
 }
 
 impl CappedProfile {
@@ -45,7 +45,7 @@ impl CappedProfile {
         }
         let arrivals = ArrivalDraws::new(parameters.arrivals, parameters.lambda, bins);
         let capacity = parameters.c.finite().unwrap_or(u64::MAX);
-        Ok(Self { bins, capacity, arrivals, initial, initial_pool, expected_balls: parameters.competing() })
+        Ok(Self { bins, capacity, arrivals, initial, initial_pool, drift: 1.0 - parameters.lambda })
     }
 }
 
@@ -84,8 +84,8 @@ impl ProfileChain for CappedProfile {
         Flow { arrived: arrived.into(), departed: departed.into() }
     }
 
-    fn expected_balls(&self) -> f64 {
-        self.expected_balls
+    fn round_work(&self) -> f64 {
+        one_choice_work(self.bins.min(self.capacity), self.drift)
     }
 }
 

@@ -7,7 +7,7 @@
 use super::{Arrivals, Parameters};
 use crate::process::start::Initial;
 use crate::process::{Measure, ParameterError, profile_bins};
-use crate::profile::{Balls, ProfileChain, State, Thrower, Watch};
+use crate::profile::{Balls, ProfileChain, ROUND_WORK, State, Thrower, Watch, one_choice_work};
 use crate::rng::samplers::{Rounded, binomial};
 use crate::rng::stream::Stream;
 use crate::stats::Flow;
@@ -97,8 +97,8 @@ impl ProfileChain for LeakyProfile {
         Flow { arrived: arrived.into(), departed: departed.into() }
     }
 
-    fn expected_balls(&self) -> f64 {
-        self.lambda * self.bins as f64
+    fn round_work(&self) -> f64 {
+        if self.d > 1 { ROUND_WORK } else { one_choice_work(self.bins, 1.0 - self.lambda) }
     }
 }
 
