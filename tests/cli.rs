@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 use clap::CommandFactory;
-use leakybins::backend::{Backend, Control, Host};
+use leakybins::backend::{Control, Host, Pool};
 use leakybins::process::ProcessSpec;
 use leakybins::process::leaky::Parameters;
 use leakybins::run::{Schedule, Spec};
@@ -456,14 +456,8 @@ fn dumped_loads_are_those_of_a_library_run() {
     let process = ProcessSpec::Leaky(Parameters { n: 1000, d: 1, ..Parameters::default() });
     let spec = Spec { process, seed: 5, replicas: 7, schedule, stopping: None };
     let mut bytes = Vec::new();
-    leakybins::run::run(
-        &spec,
-        &mut (Box::new(Host::reference()) as Box<dyn Backend>),
-        &Control::default(),
-        Some(&mut bytes),
-        &mut |_| {},
-    )
-    .expect("a valid run");
+    leakybins::run::run(&spec, &mut Pool::from(Host::reference()), &Control::default(), Some(&mut bytes), &mut |_| {})
+        .expect("a valid run");
     assert_eq!(bytes.len(), 4 * 7 * 1000);
     assert!(fs::read(&path).expect("the loads") == bytes);
     assert_eq!(files(folder.path()), ["loads"]);

@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
 
-use leakybins::backend::{Backend, Choice, Control, Host, Job, ProfileJob, Profiles, StreamKind, Work};
+use leakybins::backend::{Backend, Choice, Control, Host, Job, Pool, ProfileJob, Profiles, StreamKind, Work};
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ParameterError, ProcessSpec};
@@ -470,8 +470,8 @@ fn a_run_of_the_largest_n_counts_beyond_64_bits() {
     const N: u64 = 1_000_000_000_000_000;
     let mut spec = spec(leaky(N, 2, 0.9, Start::Empty), 1000);
     (spec.schedule.rounds, spec.schedule.every) = (60, 1);
-    let mut backend: Box<dyn Backend> = Box::new(Profiles);
-    let outcome = run::run(&spec, &mut backend, &Control::default(), None, &mut |_| {}).expect("a result");
+    let mut pool = Pool::from(Profiles);
+    let outcome = run::run(&spec, &mut pool, &Control::default(), None, &mut |_| {}).expect("a result");
     let name = outcome.machine.as_ref().map(|machine| machine.backend.as_str());
     assert_eq!((outcome.stream, name), (StreamKind::Profile, Some("profile")));
     let Tally { flow, load_per_bin, replicas, .. } = &outcome.tally;
@@ -483,7 +483,7 @@ fn a_run_of_the_largest_n_counts_beyond_64_bits() {
     assert_eq!(spec.blocks(&form).collect::<Vec<_>>(), std::slice::from_ref(&(0..1000)), "replicas share the threads");
     let mut parts = Tally::default();
     for block in [0..1, 1..400, 400..1000] {
-        parts.merge(&backend.run(&spec.work(&form, false), block, &Control::default()).expect("a result").tally);
+        parts.merge(&Profiles.run(&spec.work(&form, false), block, &Control::default()).expect("a result").tally);
     }
     assert_eq!(parts, outcome.tally);
 }
@@ -507,13 +507,13 @@ fn each_backend_takes_the_form_that_it_is_for() {
 #[test]
 fn what_needs_single_bins_is_refused_with_a_remedy() {
     let large = spec(leaky(1 << 32, 2, 0.9, Start::Empty), 1);
-    let refused = |backend: Box<dyn Backend>, dump: bool| {
-        let (mut backend, mut loads) = (backend, Vec::new());
-        let dump = dump.then_some(&mut loads as &mut dyn Write);
-        run::run(&large, &mut backend, &Control::default(), dump, &mut |_| {}).expect_err("refused").to_string()
+    let refused = |mut pool: Pool, dump: bool| {
+        let mut loads = Vec::new();
+        let dump = dump.then_some(&mut loads as &mut (dyn Write + Send));
+        run::run(&large, &mut pool, &Control::default(), dump, &mut |_| {}).expect_err("refused").to_string()
     };
-    assert!(refused(Box::new(Host::cpu()), false).contains("use n <= 2^31, or `leakybins run` with --backend profile"));
-    assert!(refused(Box::new(Profiles), true).contains("no loads of single bins to dump; use --backend cpu"));
+    assert!(refused(Host::cpu().into(), false).contains("use n <= 2^31, or `leakybins run` with --backend profile"));
+    assert!(refused(Profiles.into(), true).contains("no loads of single bins to dump; use --backend cpu"));
     let pilot = BurnIn::find(&large, &Control::default());
     assert!(matches!(pilot, Err(RunError::Spec(SpecError::PilotBins(n))) if n == 1 << 32), "{pilot:?}");
 }

@@ -1,6 +1,6 @@
 //! What holds for every specification, tried on random small ones.
 
-use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Work};
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Pool, Work};
 use leakybins::number;
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
@@ -141,7 +141,7 @@ proptest! {
     #[test]
     fn exactly_the_scheduled_rounds_are_sampled(spec in specs()) {
         let control = Control::default();
-        let tally = run(&spec, &mut (Box::new(Host::cpu()) as Box<dyn Backend>), &control, None, &mut |_| {}).expect("a valid run").tally;
+        let tally = run(&spec, &mut Pool::from(Host::cpu()), &control, None, &mut |_| {}).expect("a valid run").tally;
         let Schedule { rounds, burn_in, every, loads_every, .. } = spec.schedule;
         let ProcessSpec::Leaky(Parameters { n, .. }) = spec.process else { unreachable!("only leaky bins are drawn") };
         // Counted from the definition, round by round in the user's count 1, 2, ..

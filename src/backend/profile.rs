@@ -3,13 +3,13 @@
 //! The law is that of the other backends, the bits are not, and there is room for
 //! [`MAX_BINS`](crate::profile::MAX_BINS) bins.
 
-use super::{Backend, BackendError, BlockResult, Control, StreamKind, Work, check_conservation};
-use crate::profile::{Profile, ProfileChain, Thrower, Watch};
+use super::segments::{Segments, Walker};
+use super::{Backend, BackendError, BlockResult, Control, Keeper, StreamKind, Unkept, Work};
+use crate::profile::{Level, Profile, ProfileChain, State, Thrower, Watch};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 use crate::run::Schedule;
-use crate::stats::{Further, Record, Tally};
-use rayon::prelude::*;
+use crate::stats::{Record, Tally};
 use std::ops::Range;
 
 /// Rounds between two looks at the control: some milliseconds of work.
@@ -31,8 +31,18 @@ impl Backend for Profiles {
     }
 
     fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        self.run_kept(work, block, control, &Unkept)
+    }
+
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         let Work::Profile(job) = work else { return Err(self.stream().refuse()) };
-        Ok(BlockResult { tally: job.run(block, control)?, loads: Vec::new() })
+        Ok(BlockResult { tally: job.run_kept(block, control, keeper)?, loads: Vec::new() })
     }
 }
 
@@ -80,16 +90,13 @@ impl ProfileJob<'_> {
     /// # Errors
     /// [`BackendError`]; a result is returned only if it conserves balls.
     pub fn run(&self, block: Range<u64>, control: &Control) -> Result<Tally, BackendError> {
+        self.run_kept(block, control, &Unkept)
+    }
+
+    fn run_kept(&self, block: Range<u64>, control: &Control, keeper: &dyn Keeper) -> Result<Tally, BackendError> {
         self.check_counts()?;
-        let tally = (block.clone().into_par_iter())
-            .try_fold(|| Worker::new(self), |worker, replica| worker.replica(self, replica, control))
-            .map(|worker| worker.map(|w| w.tally))
-            .try_reduce(Tally::default, |mut a, b| {
-                a.merge(&b);
-                Ok(a)
-            })?;
-        check_conservation(&tally, &block)?;
-        Ok(tally)
+        let segments = Segments { rounds: self.schedule.rounds, step: ROUNDS_PER_STEP, control, keeper };
+        segments.block(block, || Worker::new(self))
     }
 
     /// Largest total load for which the squares of the replicas' sums fit their sum.
@@ -99,55 +106,68 @@ impl ProfileJob<'_> {
     }
 }
 
-/// One thread's memory and the tally of its replicas so far.
-struct Worker {
+/// One thread's memory and profile.
+struct Worker<'a> {
+    job: &'a ProfileJob<'a>,
+    most_balls: u64,
     stream: Stream,
     thrower: Thrower,
-    tally: Tally,
+    state: State,
 }
 
-impl Worker {
-    fn new(job: &ProfileJob<'_>) -> Self {
+impl<'a> Worker<'a> {
+    fn new(job: &'a ProfileJob<'a>) -> Self {
         let stream = Stream::new(&Draws::new(job.seed, 0, 0), Domain::Start);
-        Self { stream, thrower: Thrower::default(), tally: Tally::default() }
+        let (most_balls, thrower, state) = (job.most_balls(), Thrower::default(), Profile::default().into());
+        Self { job, most_balls, stream, thrower, state }
+    }
+}
+
+impl Walker for Worker<'_> {
+    fn start(&mut self, replica: u64) {
+        self.stream.restart(&Draws::new(self.job.seed, replica as u32, 0), Domain::Start);
+        self.state = self.job.process.start(&mut self.stream, &mut self.thrower);
     }
 
-    /// Runs all rounds of `replica`.
-    fn replica(mut self, job: &ProfileJob<'_>, replica: u64, control: &Control) -> Result<Self, BackendError> {
-        let draws = |round| Draws::new(job.seed, replica as u32, round);
-        let (stream, thrower) = (&mut self.stream, &mut self.thrower);
-        stream.restart(&draws(0), Domain::Start);
-        let mut state = job.process.start(stream, thrower);
-        self.tally.initial_balls += state.balls();
-        let (mut record, mut further) = (Record::default(), Further::default());
-        let most_balls = job.most_balls();
-        for round in 0..job.schedule.rounds {
-            if round % ROUNDS_PER_STEP == 0 {
-                if control.is_cancelled() {
-                    return Err(BackendError::Cancelled);
-                }
-                control.advance(ROUNDS_PER_STEP.min(job.schedule.rounds - round));
-            }
-            stream.restart(&draws(round), Domain::Profile);
+    fn resume(&mut self, state: &[u64]) {
+        let (bins, elsewhere) = state[1..].split_at(2 * state[0] as usize);
+        let bins = Profile::new(bins.chunks_exact(2).map(|level| Level { load: level[0], bins: level[1] }));
+        self.state = State { bins, elsewhere: elsewhere.to_vec() };
+    }
+
+    fn state(&self) -> Vec<u64> {
+        let State { bins, elsewhere } = &self.state;
+        let levels = bins.levels().iter().flat_map(|level| [level.load, level.bins]);
+        std::iter::once(bins.levels().len() as u64).chain(levels).chain(elsewhere.iter().copied()).collect()
+    }
+
+    fn balls(&self) -> u128 {
+        self.state.balls()
+    }
+
+    fn step(&mut self, replica: u64, rounds: Range<u64>, record: &mut Record) -> Result<(), BackendError> {
+        let Self { job, most_balls, stream, thrower, state } = self;
+        // Apart from the record, which the loads go to at the same time.
+        let mut further = std::mem::take(&mut record.further);
+        for round in rounds {
+            stream.restart(&Draws::new(job.seed, replica as u32, round), Domain::Profile);
             let mut sampled = Ok(());
             let samples = job.schedule.samples(round);
             let mut loads = |measure, profile: &Profile| {
                 if samples && measure == job.schedule.measure {
-                    sampled = sample(job, round, profile, most_balls, &mut record);
+                    sampled = sample(job, round, profile, *most_balls, record);
                 }
             };
             let mut watch = Watch { loads: &mut loads, further: samples.then_some(&mut further) };
-            let flow = job.process.round(stream, thrower, &mut state, &mut watch);
+            let flow = job.process.round(stream, thrower, state, &mut watch);
             sampled?;
             if samples {
-                check_total(state.balls() - state.bins.balls(), most_balls)?;
+                check_total(state.balls() - state.bins.balls(), *most_balls)?;
             }
             record.flow.add(flow);
         }
         record.further = further;
-        self.tally.final_balls += state.balls();
-        self.tally.add(&record);
-        Ok(self)
+        Ok(())
     }
 }
 

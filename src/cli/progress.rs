@@ -2,7 +2,8 @@
 //!
 //! A line is an object with `kind` = `progress`, `rounds` (done, over all replicas), `of` (most rounds), `elapsed_s`,
 //! `rounds_per_s`, `balls_per_s` (from the expected balls of a round), `eta_s` (`null` before the first round); for a
-//! sweep also the `part` of `parts` that all this is about. The rates are means since the beginning.
+//! sweep also the `part` of `parts` that all this is about. The rates are means since the beginning. The pilot of a burn-in
+//! has an `of` and an `eta_s` of `null`: it ends when its starts agree.
 
 use super::log;
 use crate::backend::Control;
@@ -49,8 +50,8 @@ pub(super) enum Show {
 pub(super) struct Progress {
     show: Show,
     bar: ProgressBar,
-    /// Most rounds over all replicas.
-    rounds: u64,
+    /// Most rounds over all replicas, where that is known.
+    rounds: Option<u64>,
     /// Expected balls of a round.
     balls: f64,
     /// Number of this part, and of all parts.
@@ -67,20 +68,35 @@ impl Progress {
 
     /// The same for one part of several, as (number, parts), if the control has counted the rounds `before` it.
     pub(super) fn of_part(rounds: u64, balls: f64, part: (usize, usize), before: u64, show: Show) -> Self {
-        let bar = if show == Show::Auto { ProgressBar::new(rounds) } else { ProgressBar::hidden() };
-        let style =
-            ProgressStyle::with_template("{prefix}{bar:24} {percent:>3} %  {rates}  {elapsed} done, {eta} to go")
-                .expect("the template is well-formed")
-                .with_key("rates", move |state: &ProgressState, out: &mut dyn Write| {
-                    let rate = state.per_sec();
-                    let _ = write!(out, "{} rounds/s  {} balls/s", human(rate), human(rate * balls));
-                });
-        bar.set_style(style);
+        let template = "{prefix}{bar:24} {percent:>3} %  {rates}  {elapsed} done, {eta} to go";
+        let progress = Self::styled(Some(rounds), balls, template, show);
         let (number, parts) = part;
         if parts > 1 {
-            bar.set_prefix(format!("{number}/{parts} "));
+            progress.bar.set_prefix(format!("{number}/{parts} "));
         }
-        Self { show, bar, rounds, balls, part, before }
+        Self { part, before, ..progress }
+    }
+
+    /// The same for the pilot of a burn-in, of which nobody knows how long it takes.
+    pub(super) fn of_pilot(balls: f64, show: Show) -> Self {
+        Self::styled(None, balls, "burn-in: {human_pos} rounds of the pilot  {rates}  {elapsed}", show)
+    }
+
+    fn styled(rounds: Option<u64>, balls: f64, template: &str, show: Show) -> Self {
+        let bar = match (show, rounds) {
+            (Show::Auto, Some(rounds)) => ProgressBar::new(rounds),
+            (Show::Auto, None) => ProgressBar::no_length(),
+            _ => ProgressBar::hidden(),
+        };
+        let style = ProgressStyle::with_template(template).expect("the template is well-formed").with_key(
+            "rates",
+            move |state: &ProgressState, out: &mut dyn Write| {
+                let rate = state.per_sec();
+                let _ = write!(out, "{} rounds/s  {} balls/s", human(rate), human(rate * balls));
+            },
+        );
+        bar.set_style(style);
+        Self { show, bar, rounds, balls, part: (1, 1), before: 0 }
     }
 
     /// Does `work` and shows how `control` advances; a bar vanishes at the end.
@@ -116,7 +132,7 @@ impl Progress {
     fn line(&self, done: u64, elapsed: Duration) {
         let elapsed = elapsed.as_secs_f64();
         let rate = done as f64 / elapsed;
-        let left = self.rounds.saturating_sub(done) as f64;
+        let left = self.rounds.map(|rounds| rounds.saturating_sub(done) as f64);
         let mut value = json!({
             "kind": "progress",
             "rounds": done,
@@ -124,7 +140,7 @@ impl Progress {
             "elapsed_s": elapsed,
             "rounds_per_s": rate,
             "balls_per_s": rate * self.balls,
-            "eta_s": (done > 0).then(|| left / rate),
+            "eta_s": left.filter(|_| done > 0).map(|left| left / rate),
         });
         let (number, parts) = self.part;
         if parts > 1 {

@@ -6,7 +6,7 @@ use super::output::{Output, seed};
 use super::print;
 use super::progress::Progress;
 use super::signals::interruptible;
-use crate::backend::{Backend, BackendError, Choice};
+use crate::backend::{BackendError, Choice, Pool};
 use crate::grid;
 use crate::number::count;
 use crate::process::{Measure, ProcessGrid, ProcessSpec};
@@ -114,9 +114,9 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
     for (i, spec) in planned.into_iter().enumerate() {
         let rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
         let balls = spec.process.expected_balls();
-        let backend = backends.of(&spec.process)?;
+        let pool = backends.of(&spec.process)?;
         let progress = Progress::of_part(rounds, balls, (i + 1, number), control.rounds(), output.progress());
-        match progress.watch(&control, || Point::run(spec, confidence, backend, &control, &mut |e| warn(&e))) {
+        match progress.watch(&control, || Point::run(spec, confidence, pool, &control, &mut |e| warn(&e))) {
             Ok(point) => points.push(point),
             Err(error) => {
                 failure = Some(error);
@@ -150,11 +150,11 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
 struct Backends<'a> {
     device: &'a Device,
     quiet: bool,
-    opened: Vec<(Choice, Box<dyn Backend>)>,
+    opened: Vec<(Choice, Pool)>,
 }
 
 impl Backends<'_> {
-    fn of(&mut self, process: &ProcessSpec) -> anyhow::Result<&mut Box<dyn Backend>> {
+    fn of(&mut self, process: &ProcessSpec) -> anyhow::Result<&mut Pool> {
         let choice = self.device.choice(process, false);
         let index = match self.opened.iter().position(|(opened, _)| *opened == choice) {
             Some(index) => index,

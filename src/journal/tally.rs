@@ -2,7 +2,9 @@
 
 use crate::process::{Observable, ObservableKind};
 use crate::run::Schedule;
-use crate::stats::{Flow, FurtherTally, Histogram, LevelTally, Levels, Moments, PowerSums, Series, Tally};
+use crate::stats::{
+    Flow, Further, FurtherTally, Histogram, LevelTally, Levels, Moments, PowerSums, Record, Series, Tally,
+};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -51,6 +53,30 @@ struct Sums {
     count: u64,
     sum: Wide,
     sum_squares: Wide,
+}
+
+/// The form of a record in a [snapshot](super::snapshot).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordForm {
+    arrived: Wide,
+    departed: Wide,
+    max_load: ByValue<Wide>,
+    total_load: MomentsForm,
+    empty_bins: MomentsForm,
+    load_per_bin: ByValue<Wide>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    numbers: Vec<MomentsForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    histograms: Vec<ByValue<Wide>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MomentsForm {
+    samples: Sums,
+    min: u64,
+    max: u64,
 }
 
 /// An integer of 128 bits, which JSON readers do not know as a number: its decimal digits as a string.
@@ -118,32 +144,79 @@ impl From<Sums> for PowerSums {
     }
 }
 
+impl From<Moments> for MomentsForm {
+    fn from(moments: Moments) -> Self {
+        Self { samples: moments.power_sums().into(), min: moments.min, max: moments.max }
+    }
+}
+
+impl From<MomentsForm> for Moments {
+    fn from(form: MomentsForm) -> Self {
+        let PowerSums { count, sum, sum_squares } = form.samples.into();
+        Self { count, sum, sum_squares, min: form.min, max: form.max }
+    }
+}
+
 impl From<&Series> for SeriesForm {
     fn from(series: &Series) -> Self {
-        let Moments { min, max, .. } = series.samples;
-        Self { samples: series.samples.power_sums().into(), min, max, replicas: series.replicas.into() }
+        let MomentsForm { samples, min, max } = series.samples.into();
+        Self { samples, min, max, replicas: series.replicas.into() }
     }
 }
 
 impl From<SeriesForm> for Series {
     fn from(form: SeriesForm) -> Self {
-        let PowerSums { count, sum, sum_squares } = form.samples.into();
-        let samples = Moments { count, sum, sum_squares, min: form.min, max: form.max };
-        Self { samples, replicas: form.replicas.into() }
+        let SeriesForm { samples, min, max, replicas } = form;
+        Self { samples: MomentsForm { samples, min, max }.into(), replicas: replicas.into() }
     }
 }
 
 impl From<&Histogram> for ByValue<Wide> {
     fn from(histogram: &Histogram) -> Self {
-        ByValue(histogram.iter().map(|(value, count)| (value, Wide(count))).collect())
+        Self(histogram.iter().map(|(value, count)| (value, Wide(count))).collect())
     }
 }
 
 impl From<ByValue<Wide>> for Histogram {
-    fn from(ByValue(counts): ByValue<Wide>) -> Self {
-        let mut histogram = Histogram::default();
-        counts.into_iter().for_each(|(value, count)| histogram.add(value, count.0));
+    fn from(form: ByValue<Wide>) -> Self {
+        let mut histogram = Self::default();
+        form.0.into_iter().for_each(|(value, count)| histogram.add(value, count.0));
         histogram
+    }
+}
+
+impl From<&Record> for RecordForm {
+    fn from(record: &Record) -> Self {
+        Self {
+            arrived: Wide(record.flow.arrived),
+            departed: Wide(record.flow.departed),
+            max_load: (&record.max_load).into(),
+            total_load: record.total_load.into(),
+            empty_bins: record.empty_bins.into(),
+            load_per_bin: (&record.load_per_bin).into(),
+            numbers: record.further.each_number().map(MomentsForm::from).collect(),
+            histograms: record.further.each_histogram().map(ByValue::from).collect(),
+        }
+    }
+}
+
+impl From<RecordForm> for Record {
+    fn from(form: RecordForm) -> Self {
+        let mut further = Further::default();
+        for (place, values) in form.numbers.into_iter().enumerate() {
+            further.numbers(place, &values.into());
+        }
+        for (place, counts) in form.histograms.into_iter().enumerate() {
+            counts.0.into_iter().for_each(|(value, count)| further.count(place, value, count.0));
+        }
+        Self {
+            further,
+            flow: Flow { arrived: form.arrived.0, departed: form.departed.0 },
+            max_load: form.max_load.into(),
+            total_load: form.total_load.into(),
+            empty_bins: form.empty_bins.into(),
+            load_per_bin: form.load_per_bin.into(),
+        }
     }
 }
 
@@ -240,7 +313,6 @@ pub(super) fn is_plausible(
 mod tests {
     use super::*;
     use crate::process::Measure;
-    use crate::stats::Record;
 
     const OBSERVABLES: [Observable; 2] = [
         Observable { name: "pool", meaning: "balls that wait", kind: ObservableKind::Number },

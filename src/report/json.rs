@@ -23,8 +23,8 @@
 //! | `ended` | string | what ended it: `"replicas"` (all are done), `"rel-err"`, `"max-hits"`, `"max-time"`; `"incomplete"`: not ended, a journal without all its blocks |
 //! | `replicas_done` | integer | replicas that the result is of: 0, 1, .., or any others of an `"incomplete"` run |
 //! | `rel_err` | number or null | relative error that `stopping` is about, where known |
-//! | `backend` | string, or absent | `"gpu"`, `"cpu"`, `"reference"` or `"profile"`: what finished the run |
-//! | `adapter` | string or null, or absent | the GPU |
+//! | `backend` | string, or absent | `"gpu"`, `"cpu"`, `"reference"` or `"profile"`: what computed the blocks of the result; several as `"gpu+cpu"` |
+//! | `adapter` | string or null, or absent | the GPU; several with `"; "` between them, equal ones as `"2 x NAME"` |
 //! | `samples` | integer | sampled rounds over all replicas |
 //! | `balls` | integer | balls thrown in all rounds, burn-in included |
 //! | `elapsed_s` | number, or absent | wall time in seconds |

@@ -2,9 +2,10 @@
 
 use super::estimates::{Estimates, Mean};
 use super::{Report, WIDTH, human, wrapped};
+use crate::backend::Machine;
 use crate::process::{Measure, Observable, ObservableKind, ProcessSpec};
 use crate::rng::STREAM_VERSION;
-use crate::run::{Machine, Reason, Stopping};
+use crate::run::{Reason, Stopping};
 use crate::stats::Histogram;
 use crate::stats::estimate::{Band, Estimate};
 use crate::theory::Prediction;

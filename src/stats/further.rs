@@ -34,6 +34,16 @@ impl Further {
         }
     }
 
+    /// The numbers by their places, as far as there are samples.
+    pub fn each_number(&self) -> impl Iterator<Item = Moments> {
+        self.numbers.iter().copied()
+    }
+
+    /// The histograms by their places, as far as a value was counted.
+    pub fn each_histogram(&self) -> impl Iterator<Item = &Histogram> {
+        self.histograms.iter()
+    }
+
     /// Sums of the numbers, as far as there are samples.
     pub fn sums(&self) -> impl Iterator<Item = u128> {
         self.numbers.iter().map(|values| values.sum)

@@ -22,7 +22,7 @@ pub mod report;
 pub use laws::{Exponent, Fit, Shape};
 pub use report::Sweep;
 
-use crate::backend::{Backend, Choice, Control};
+use crate::backend::{Choice, Control, Pool};
 use crate::process::{Form, Measure, ParameterError, ProcessSpec};
 use crate::report::{ENOUGH_TIMES, Estimates, parameters};
 use crate::run::{self, Event, Outcome, RunError, Schedule, Spec};
@@ -128,11 +128,11 @@ impl Point {
     pub fn run(
         spec: Spec,
         confidence: Confidence,
-        backend: &mut Box<dyn Backend>,
+        pool: &mut Pool,
         control: &Control,
-        notify: &mut dyn FnMut(Event),
+        notify: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Self, RunError> {
-        let outcome = run::run(&spec, backend, control, None, notify)?;
+        let outcome = run::run(&spec, pool, control, None, notify)?;
         let estimates = Estimates::new(&outcome.tally, &spec.schedule, confidence, Band::Pointwise);
         let theory = theory::stationary(&spec.process, spec.schedule.measure);
         Ok(Self { spec, outcome, estimates, theory })

@@ -23,7 +23,6 @@ use super::chain::Chain;
 use super::marginal::Marginal;
 use super::population::Population;
 use super::small_chain::{SmallChain, State, sorted, splits};
-
 use super::{Basis, Prediction, TheoryError, check_bins, one_choice};
 use crate::float::ln_1p;
 use crate::process::leaky::Arrivals;
