@@ -6,7 +6,6 @@ use common::{Case, compare, gpu, options, reference, run_on_gpu};
 use leakybins::backend::gpu::compose::Layout;
 use leakybins::backend::gpu::{Gpu, Tuning};
 use leakybins::backend::{Backend, BackendError, Control, Job, Pool, Work};
-use leakybins::process::ProcessSpec;
 use leakybins::process::start::Start;
 use leakybins::run::{Event, Outcome, Spec, run};
 use libtest_mimic::Failed;
@@ -27,7 +26,7 @@ fn main() {
 /// A run of several submissions.
 fn spec() -> (Spec, Tuning) {
     let case = Case::new(100, 2, 60, 1);
-    let process = ProcessSpec::Leaky(case.parameters);
+    let process = case.process;
     let spec = Spec { process, seed: 5, replicas: 200, schedule: case.schedule, stopping: None };
     (spec, Tuning { most_rounds: Some(12), ..Tuning::default() })
 }
@@ -78,7 +77,7 @@ fn a_twice_lost_device_is_replaced_by_the_cpu() -> Result<(), Failed> {
 
 /// The error of `case` on `gpu`.
 fn error(case: &Case, gpu: &mut Gpu) -> BackendError {
-    let process = ProcessSpec::Leaky(case.parameters.clone()).build().expect("a valid case");
+    let process = case.process.build().expect("a valid case");
     let work = Work::Bins(Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: true });
     match gpu.run(&work, case.replicas.clone(), &Control::default()) {
         Err(error) => error,
@@ -146,7 +145,7 @@ fn what_does_not_fit_is_refused() -> Result<(), Failed> {
 
 fn a_cancelled_run_ends() -> Result<(), Failed> {
     let case = Case::new(64, 2, 1 << 40, 4);
-    let process = ProcessSpec::Leaky(case.parameters.clone()).build()?;
+    let process = case.process.build()?;
     let work = Work::Bins(Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: false });
     let control = Control::default();
     let ended = std::thread::scope(|scope| {

@@ -5,7 +5,6 @@ mod common;
 use common::{Case, gpu, options, run_on_gpu};
 use leakybins::backend::gpu::{Gpu, Tuning};
 use leakybins::backend::{Backend, BackendError, BlockResult, Choice, Control, Host, Pool, Work, open};
-use leakybins::process::ProcessSpec;
 use leakybins::run::{Spec, run};
 use libtest_mimic::Failed;
 use std::ops::Range;
@@ -28,8 +27,7 @@ fn main() {
 /// Two blocks.
 fn spec() -> Spec {
     let case = Case::new(16, 2, 6, 1);
-    let process = ProcessSpec::Leaky(case.parameters);
-    Spec { process, seed: 5, replicas: 17_000, schedule: case.schedule, stopping: None }
+    Spec { process: case.process, seed: 5, replicas: 17_000, schedule: case.schedule, stopping: None }
 }
 
 /// The GPU counts its blocks; the CPU begins when there is one.

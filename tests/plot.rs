@@ -59,7 +59,7 @@ fn survival_of_a_run() {
         &[
             "Leaky bins: how often the max load reaches k",
             "n = 1024, λ = 0.95, d = 2, binomial arrivals, start empty",
-            "256 replicas, 2000 rounds each, the first 1000 left out, loads after the deletions, seed 1",
+            "256 replicas, 2000 rounds each, the first 1000 left out, loads at the end of a round, seed 1",
             "max load k, in balls",
             "P(M ≥ k)",
             "10⁻³",

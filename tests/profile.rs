@@ -10,13 +10,14 @@ use leakybins::backend::{Backend, Choice, Control, Host, Job, Pool, ProfileJob, 
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ParameterError, ProcessSpec};
-use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower};
+use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower, Watch};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
 use leakybins::run::{self, BurnIn, RunError, Schedule, Spec, SpecError};
 use leakybins::stats::Tally;
 use leakybins::theory::SmallChain;
-use leakybins::theory::leaky::{When, predict};
+use leakybins::theory::When;
+use leakybins::theory::leaky::predict;
 use rayon::prelude::*;
 use serde_json::Value;
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor, StudentsT};
@@ -36,16 +37,22 @@ fn profiles(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64, meas
         let draws = |round| Draws::new(seed, replica as u32, round);
         let mut stream = Stream::new(&draws(0), Domain::Start);
         let mut thrower = Thrower::default();
-        let mut profile = process.start(&mut stream, &mut thrower);
-        assert_eq!(profile.bins(), parameters.n);
+        let mut state = process.start(&mut stream, &mut thrower);
+        assert_eq!(state.bins.bins(), parameters.n);
         for round in 0..rounds {
             stream.restart(&draws(round), Domain::Profile);
-            process.arrive(&mut stream, &mut thrower, &mut profile);
-            if round + 1 < rounds || measure == Measure::Post {
-                process.depart(&mut stream, &mut profile);
+            let mut observed = state.bins.clone();
+            let mut loads = |at, profile: &Profile| {
+                if at == measure {
+                    observed = profile.clone();
+                }
+            };
+            process.round(&mut stream, &mut thrower, &mut state, &mut Watch { loads: &mut loads, further: None });
+            if round + 1 == rounds {
+                return observed;
             }
         }
-        profile
+        state.bins
     };
     (0..replicas).into_par_iter().map(one).collect()
 }

@@ -6,7 +6,7 @@ use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::{Schedule, Spec, Stopping, run};
-use leakybins::stats::{Flow, Histogram, Moments, Record, Tally};
+use leakybins::stats::{Flow, Further, Histogram, Moments, Record, Tally};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -75,14 +75,25 @@ fn moments() -> impl Strategy<Value = Moments> {
     })
 }
 
+fn further() -> impl Strategy<Value = Further> {
+    let numbers = prop::collection::vec(0u64..1 << 40, 0..4);
+    let counts = prop::collection::vec((0usize..3, 0u64..50, 0u128..1 << 20), 0..8);
+    (numbers, counts).prop_map(|(numbers, counts)| {
+        let mut further = Further::default();
+        numbers.into_iter().enumerate().for_each(|(place, value)| further.number(place, value));
+        counts.into_iter().for_each(|(place, value, count)| further.count(place, value, count));
+        further
+    })
+}
+
 fn records() -> impl Strategy<Value = Record> {
     let counts = (0u128..1 << 100, 0u128..1 << 100);
     // A round is one sample of the max load, whose squares are summed, and many of the load of a bin, whose are not.
     let (rounds, bins) = (1 << 27..1 << 28, 1 << 64..1 << 100);
-    (counts, histograms(rounds), moments(), moments(), histograms(bins)).prop_map(
-        |((arrived, departed), max_load, total_load, empty_bins, load_per_bin)| {
+    (counts, histograms(rounds), moments(), moments(), histograms(bins), further()).prop_map(
+        |((arrived, departed), max_load, total_load, empty_bins, load_per_bin, further)| {
             let flow = Flow { arrived, departed };
-            Record { flow, max_load, total_load, empty_bins, load_per_bin }
+            Record { flow, max_load, total_load, empty_bins, load_per_bin, further }
         },
     )
 }

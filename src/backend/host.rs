@@ -47,39 +47,39 @@ impl Host {
     }
 }
 
-/// One thread's runner and loads.
+/// One thread's runner and state.
 struct Worker<'a> {
     job: Job<'a>,
     runner: Box<dyn Runner + 'a>,
-    loads: Vec<u32>,
+    state: Vec<u32>,
 }
 
 impl<'a> Worker<'a> {
     fn new(job: &Job<'a>, fast: bool) -> Self {
         let runner = if fast { job.process.runner() } else { Box::new(Reference(job.process)) };
-        Self { job: *job, runner, loads: vec![0; job.process.bins() as usize] }
+        Self { job: *job, runner, state: vec![0; job.process.words()] }
     }
 }
 
 impl Walker for Worker<'_> {
     fn start(&mut self, replica: u64) {
-        self.job.process.start(self.job.seed, replica as u32, &mut self.loads);
+        self.job.process.start(self.job.seed, replica as u32, &mut self.state);
     }
 
     fn resume(&mut self, state: &[u64]) {
-        self.loads.iter_mut().zip(state).for_each(|(load, &kept)| *load = kept as u32);
+        self.state.iter_mut().zip(state).for_each(|(balls, &kept)| *balls = kept as u32);
     }
 
     fn state(&self) -> Vec<u64> {
-        self.loads.iter().map(|&load| load.into()).collect()
+        self.state.iter().map(|&balls| balls.into()).collect()
     }
 
     fn balls(&self) -> u128 {
-        self.loads.iter().map(|&load| u128::from(load)).sum()
+        self.state.iter().map(|&balls| u128::from(balls)).sum()
     }
 
     fn step(&mut self, replica: u64, rounds: Range<u64>, record: &mut Record) -> Result<(), BackendError> {
-        self.runner.advance(self.job.seed, replica as u32, &mut self.loads, rounds, &self.job.schedule, record);
+        self.runner.advance(self.job.seed, replica as u32, &mut self.state, rounds, &self.job.schedule, record);
         Ok(())
     }
 }
@@ -89,12 +89,12 @@ fn step(process: &dyn Process) -> u64 {
     (WORK_PER_STEP / process.round_work()).clamp(1.0, WORK_PER_STEP) as u64
 }
 
-/// Advances `loads`, those of `replica`, through `rounds`, in steps between which it can be stopped; what was seen.
+/// Advances `state`, that of `replica`, through `rounds`, in steps between which it can be stopped; what was seen.
 pub(crate) fn advance(
     job: &Job<'_>,
     runner: &mut dyn Runner,
     replica: u32,
-    loads: &mut [u32],
+    state: &mut [u32],
     rounds: Range<u64>,
     control: &Control,
 ) -> Result<Record, BackendError> {
@@ -106,7 +106,7 @@ pub(crate) fn advance(
             return Err(BackendError::Cancelled);
         }
         let end = (round + step).min(rounds.end);
-        runner.advance(job.seed, replica, loads, round..end, &job.schedule, &mut record);
+        runner.advance(job.seed, replica, state, round..end, &job.schedule, &mut record);
         control.advance(end - round);
         round = end;
     }
@@ -115,14 +115,19 @@ pub(crate) fn advance(
 
 /// Refuses a block that the machine has no room for.
 fn require_memory(job: &Job<'_>, replicas: u64) -> Result<(), BackendError> {
-    // A worker's loads and its runner's memory of at most two words a bin; kept loads, and their copy for the dump.
+    // A worker's state and its runner's memory of at most two words a bin; kept loads, and their copy for the dump.
     const WORKER_BYTES: u64 = 12;
     const KEPT_BYTES: u64 = 8;
     let bins = u64::from(job.process.bins());
+    let words = job.process.words() as u64;
     let workers = replicas.min(rayon::current_num_threads() as u64);
     let kept = if job.keep_loads { replicas * KEPT_BYTES } else { 0 };
     let what = format!("running {workers} x {bins} bins at once");
-    memory::require(what, bins * (workers * WORKER_BYTES + kept), "use fewer bins, fewer --threads or no --dump-loads")
+    memory::require(
+        what,
+        words * workers * WORKER_BYTES + bins * kept,
+        "use fewer bins, fewer --threads or no --dump-loads",
+    )
 }
 
 impl Backend for Host {
@@ -175,7 +180,7 @@ impl Host {
                 || (worker(), Partial::default()),
                 |(mut worker, mut seen), (i, kept)| {
                     segments.replica(&mut worker, (block.start + i as u64, None), &mut seen, &unpaused)?;
-                    kept.copy_from_slice(&worker.loads);
+                    kept.copy_from_slice(&worker.state[..kept.len()]);
                     Ok((worker, seen))
                 },
             )

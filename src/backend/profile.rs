@@ -5,12 +5,11 @@
 
 use super::segments::{Segments, Walker};
 use super::{Backend, BackendError, BlockResult, Control, Keeper, StreamKind, Unkept, Work};
-use crate::process::Measure;
-use crate::profile::{Level, Profile, ProfileChain, Thrower};
+use crate::profile::{Level, Profile, ProfileChain, State, Thrower, Watch};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 use crate::run::Schedule;
-use crate::stats::{Flow, Record, Tally};
+use crate::stats::{Record, Tally};
 use std::ops::Range;
 
 /// Rounds between two looks at the control: some milliseconds of work.
@@ -113,54 +112,77 @@ struct Worker<'a> {
     most_balls: u64,
     stream: Stream,
     thrower: Thrower,
-    profile: Profile,
+    state: State,
 }
 
 impl<'a> Worker<'a> {
     fn new(job: &'a ProfileJob<'a>) -> Self {
         let stream = Stream::new(&Draws::new(job.seed, 0, 0), Domain::Start);
-        let (most_balls, thrower, profile) = (job.most_balls(), Thrower::default(), Profile::default());
-        Self { job, most_balls, stream, thrower, profile }
+        let (most_balls, thrower, state) = (job.most_balls(), Thrower::default(), Profile::default().into());
+        Self { job, most_balls, stream, thrower, state }
     }
 }
 
 impl Walker for Worker<'_> {
     fn start(&mut self, replica: u64) {
         self.stream.restart(&Draws::new(self.job.seed, replica as u32, 0), Domain::Start);
-        self.profile = self.job.process.start(&mut self.stream, &mut self.thrower);
+        self.state = self.job.process.start(&mut self.stream, &mut self.thrower);
     }
 
     fn resume(&mut self, state: &[u64]) {
-        self.profile = Profile::new(state.chunks_exact(2).map(|level| Level { load: level[0], bins: level[1] }));
+        let (bins, elsewhere) = state[1..].split_at(2 * state[0] as usize);
+        let bins = Profile::new(bins.chunks_exact(2).map(|level| Level { load: level[0], bins: level[1] }));
+        self.state = State { bins, elsewhere: elsewhere.to_vec() };
     }
 
     fn state(&self) -> Vec<u64> {
-        self.profile.levels().iter().flat_map(|level| [level.load, level.bins]).collect()
+        let State { bins, elsewhere } = &self.state;
+        let levels = bins.levels().iter().flat_map(|level| [level.load, level.bins]);
+        std::iter::once(bins.levels().len() as u64).chain(levels).chain(elsewhere.iter().copied()).collect()
     }
 
     fn balls(&self) -> u128 {
-        self.profile.balls()
+        self.state.balls()
     }
 
     fn step(&mut self, replica: u64, rounds: Range<u64>, record: &mut Record) -> Result<(), BackendError> {
-        let Self { job, most_balls, stream, thrower, profile } = self;
+        let Self { job, most_balls, stream, thrower, state } = self;
+        // Apart from the record, which the loads go to at the same time.
+        let mut further = std::mem::take(&mut record.further);
         for round in rounds {
             stream.restart(&Draws::new(job.seed, replica as u32, round), Domain::Profile);
-            let arrived = job.process.arrive(stream, thrower, profile);
-            if job.schedule.measure == Measure::Pre {
-                sample(job, round, profile, *most_balls, record)?;
+            let mut sampled = Ok(());
+            let samples = job.schedule.samples(round);
+            let mut loads = |measure, profile: &Profile| {
+                if samples && measure == job.schedule.measure {
+                    sampled = sample(job, round, profile, *most_balls, record);
+                }
+            };
+            let mut watch = Watch { loads: &mut loads, further: samples.then_some(&mut further) };
+            let flow = job.process.round(stream, thrower, state, &mut watch);
+            sampled?;
+            if samples {
+                check_total(state.balls() - state.bins.balls(), *most_balls)?;
             }
-            let departed = job.process.depart(stream, profile);
-            if job.schedule.measure == Measure::Post {
-                sample(job, round, profile, *most_balls, record)?;
-            }
-            record.flow.add(Flow { arrived: arrived.into(), departed: departed.into() });
+            record.flow.add(flow);
         }
+        record.further = further;
         Ok(())
     }
 }
 
-/// Adds `profile` to `record` where the round is sampled.
+/// Refuses a number of balls too large for the sums of its squares.
+fn check_total(balls: u128, most_balls: u64) -> Result<(), BackendError> {
+    if balls <= u128::from(most_balls) {
+        return Ok(());
+    }
+    Err(BackendError::Unsupported(format!(
+        "a total of {balls} balls is too large for the exact sums of squares of this run (of 128 bits, which hold \
+         {most_balls} balls a sample here); sample less often (--every), or use fewer replicas or bins"
+    )))
+}
+
+/// Adds `profile`, of a sampled round, to `record`.
 fn sample(
     job: &ProfileJob<'_>,
     round: u64,
@@ -168,16 +190,8 @@ fn sample(
     most_balls: u64,
     record: &mut Record,
 ) -> Result<(), BackendError> {
-    if !job.schedule.samples(round) {
-        return Ok(());
-    }
     let balls = profile.balls();
-    if balls > u128::from(most_balls) {
-        return Err(BackendError::Unsupported(format!(
-            "a total load of {balls} balls is too large for the exact sums of squares of this run (of 128 bits, which \
-             hold {most_balls} balls a sample here); sample less often (--every), or use fewer replicas or bins"
-        )));
-    }
+    check_total(balls, most_balls)?;
     record.sample(profile.max_load(), balls as u64, profile.empty_bins());
     if job.schedule.samples_loads(round) {
         for level in profile.levels() {
@@ -190,6 +204,7 @@ fn sample(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Measure;
     use crate::process::leaky::{LeakyProfile, Parameters};
     use std::thread;
     use std::time::{Duration, Instant};

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Begun {
     /// Its next round.
     pub round: u64,
-    /// Its state: the load of each bin, or of a profile load and number of bins of each level, one after the other.
+    /// Its state: its words, or of a profile the number of its levels, load and number of bins of each, one after the
+    /// other, and the numbers of balls elsewhere.
     pub state: Vec<u64>,
     /// What it has shown so far.
     pub record: Record,

@@ -30,6 +30,9 @@ Examples:
   leakybins run leaky --n 1e12 --seed 1
   leakybins run leaky --replicas 1e6 --out long.jsonl
   leakybins run leaky --replicas 1e6 --seed 1 --shard 3/8 --out shard-3.jsonl
+  leakybins run capped --c 2 --lambda 0.99
+  leakybins run repeated --n 2^14 --start each:1
+  leakybins run tetris --n 1000
   leakybins run leaky --format csv --seed 1 | head
 
 All flags of a process: leakybins run PROCESS --help.
@@ -84,7 +87,7 @@ struct Sampling {
     /// Whether the intervals of P(max load >= k) hold each for itself or all at once
     #[arg(long, global = true, value_enum, default_value_t)]
     band: Band,
-    /// Observe the loads before or after the deletions of a round
+    /// Observe the loads before the deletions of a round, or at its end; `pre` is refused where deletions come first
     #[arg(long, global = true, value_enum, default_value_t)]
     measure: Measure,
     /// Seed of all randomness [default: a fresh one, which is shown]

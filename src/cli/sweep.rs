@@ -20,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   leakybins sweep leaky --lambda '1-2^-(1..12)' --d 1,2 --plot scaling.svg
   leakybins sweep leaky --lambda 0.5..0.95+0.05 --n 2^8..2^14*4 --dry-run
+  leakybins sweep repeated --n 2^8..2^14*2 --each 1,2,4
   leakybins sweep leaky --n 1024 --lambda 0.9,0.99 --d 1..3 --at 5..10 --format csv
 
 A grid is a list: of numbers (2^10, 0.95, 1-2^-3), of ranges (1..4, 0.5..0.9+0.1, 2^8..2^14*4) and of templates with a
@@ -62,7 +63,7 @@ struct Points {
     /// Confidence of the intervals
     #[arg(long, global = true, value_name = "P", default_value = "0.95", allow_hyphen_values = true)]
     confidence: f64,
-    /// Observe the loads before or after the deletions of a round
+    /// Observe the loads before the deletions of a round, or at its end; `pre` is refused where deletions come first
     #[arg(long, global = true, value_enum, default_value_t)]
     measure: Measure,
     /// Seed of all randomness [default: a fresh one, which is shown]

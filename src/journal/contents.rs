@@ -211,7 +211,7 @@ impl Contents {
         if first >= spec.replicas || spec.block_with(self.process(), first) != block {
             return Err(format!("replicas {first}..{end} are no block of this run"));
         }
-        if !is_plausible(&tally, &block, &spec.schedule, self.process.bins()) {
+        if !is_plausible(&tally, &block, &spec.schedule, self.process.bins(), spec.process.observables()) {
             return Err(format!("this cannot be the tally of replicas {first}..{end}"));
         }
         let (elapsed, machine) = (Duration::from_micros(elapsed_us), Machine { backend, adapter });

@@ -48,6 +48,8 @@
 //! | `max_load.replicas` | `count`, `sum` and `sum_squares` (strings) of the replicas' sums of their samples |
 //! | `total_load`, `empty_bins` | `samples`: `count`, `sum` and `sum_squares` of all samples; `min`, `max`: the smallest and largest; `replicas` as above |
 //! | `load_per_bin` | by load: bins with that load (string), in the sampled rounds that add their loads |
+//! | `numbers` | what `total_load` has, for each number that the process observes beside these, in its order; absent if none |
+//! | `histograms` | by value: how often it was seen (string), for each such histogram; absent if none |
 //!
 //! # The id
 //! The SHA-256 of all that changes the samples or their law, and of nothing else: a line `NAME=VALUE` for each field of

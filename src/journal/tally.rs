@@ -1,7 +1,10 @@
 //! Tallies in JSON, exactly.
 
+use crate::process::{Observable, ObservableKind};
 use crate::run::Schedule;
-use crate::stats::{Flow, Histogram, LevelTally, Levels, Moments, PowerSums, Record, Series, Tally};
+use crate::stats::{
+    Flow, Further, FurtherTally, Histogram, LevelTally, Levels, Moments, PowerSums, Record, Series, Tally,
+};
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -21,6 +24,10 @@ pub(super) struct Form {
     total_load: SeriesForm,
     empty_bins: SeriesForm,
     load_per_bin: ByValue<Wide>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    numbers: Vec<SeriesForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    histograms: Vec<ByValue<Wide>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +65,10 @@ pub(super) struct RecordForm {
     total_load: MomentsForm,
     empty_bins: MomentsForm,
     load_per_bin: ByValue<Wide>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    numbers: Vec<MomentsForm>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    histograms: Vec<ByValue<Wide>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -183,13 +194,23 @@ impl From<&Record> for RecordForm {
             total_load: record.total_load.into(),
             empty_bins: record.empty_bins.into(),
             load_per_bin: (&record.load_per_bin).into(),
+            numbers: record.further.each_number().map(MomentsForm::from).collect(),
+            histograms: record.further.each_histogram().map(ByValue::from).collect(),
         }
     }
 }
 
 impl From<RecordForm> for Record {
     fn from(form: RecordForm) -> Self {
+        let mut further = Further::default();
+        for (place, values) in form.numbers.into_iter().enumerate() {
+            further.numbers(place, &values.into());
+        }
+        for (place, counts) in form.histograms.into_iter().enumerate() {
+            counts.0.into_iter().for_each(|(value, count)| further.count(place, value, count.0));
+        }
         Self {
+            further,
             flow: Flow { arrived: form.arrived.0, departed: form.departed.0 },
             max_load: form.max_load.into(),
             total_load: form.total_load.into(),
@@ -218,6 +239,8 @@ impl From<&Tally> for Form {
             total_load: (&tally.total_load).into(),
             empty_bins: (&tally.empty_bins).into(),
             load_per_bin: (&tally.load_per_bin).into(),
+            numbers: tally.further.numbers.iter().map(SeriesForm::from).collect(),
+            histograms: tally.further.histograms.iter().map(ByValue::from).collect(),
         }
     }
 }
@@ -237,13 +260,23 @@ impl From<Form> for Tally {
             total_load: form.total_load.into(),
             empty_bins: form.empty_bins.into(),
             load_per_bin: form.load_per_bin.into(),
+            further: FurtherTally {
+                numbers: form.numbers.into_iter().map(Series::from).collect(),
+                histograms: form.histograms.into_iter().map(Histogram::from).collect(),
+            },
         }
     }
 }
 
 /// Whether `tally` can be that of the replicas in `block`: its numbers of replicas, samples, hits and bins are what
-/// `schedule` and the number of `bins` make them, and no ball is lost.
-pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedule, bins: u64) -> bool {
+/// `schedule` and the number of `bins` make them, no ball is lost, and the further observables are those of the process.
+pub(super) fn is_plausible(
+    tally: &Tally,
+    block: &Range<u64>,
+    schedule: &Schedule,
+    bins: u64,
+    observables: &[Observable],
+) -> bool {
     let replicas = block.end - block.start;
     let samples = schedule.samples_per_replica();
     // Every sample of every replica reaches the lowest level.
@@ -262,6 +295,7 @@ pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedul
     let bins_seen = (tally.load_per_bin.iter()).try_fold((0u128, 0u128), |(seen, sum), (load, bins)| {
         Some((seen.checked_add(bins)?, sum.checked_add(bins.checked_mul(load.into())?)?))
     });
+    let of_kind = |kind| observables.iter().filter(|observable| observable.kind == kind).count();
     tally.replicas == replicas
         && tally.conserves_balls()
         && lowest.is_some_and(|all| all.hits == u128::from(replicas) * u128::from(samples))
@@ -269,5 +303,41 @@ pub(super) fn is_plausible(tally: &Tally, block: &Range<u64>, schedule: &Schedul
         && sums.is_some_and(|(sum, _)| sum == tally.max_load.replicas.sum)
         && is_series(&tally.total_load)
         && is_series(&tally.empty_bins)
+        && tally.further.numbers.len() == of_kind(ObservableKind::Number)
+        && tally.further.numbers.iter().all(is_series)
+        && tally.further.histograms.len() <= of_kind(ObservableKind::Histogram)
         && bins_seen.is_some_and(|(seen, _)| histograms.checked_mul(bins.into()) == Some(seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Measure;
+
+    const OBSERVABLES: [Observable; 2] = [
+        Observable { name: "pool", meaning: "balls that wait", kind: ObservableKind::Number },
+        Observable { name: "waiting_time", meaning: "rounds", kind: ObservableKind::Histogram },
+    ];
+
+    #[test]
+    fn further_observables_read_back_and_are_held_to_those_of_the_process() {
+        let mut tally = Tally::default();
+        let mut record = Record::default();
+        record.sample(1, 1, 1);
+        record.load_per_bin.add(0, 1);
+        record.load_per_bin.add(1, 1);
+        record.further.number(0, 7);
+        record.further.count(0, 3, 1 << 70);
+        tally.add(&record);
+        (tally.initial_balls, tally.final_balls) = (1, 1);
+        let text = serde_json::to_string(&Form::from(&tally)).expect("plain values");
+        assert!(text.contains(r#""histograms":[{"3":"1180591620717411303424"}]"#), "{text}");
+        let again: Form = serde_json::from_str(&text).expect("a form");
+        assert_eq!(Tally::from(again), tally);
+
+        let schedule = Schedule { rounds: 1, burn_in: 0, every: 1, loads_every: 1, measure: Measure::Post };
+        let plausible = |observables: &[Observable]| is_plausible(&tally, &(0..1), &schedule, 2, observables);
+        assert!(plausible(&OBSERVABLES));
+        assert!(!plausible(&OBSERVABLES[..1]) && !plausible(&OBSERVABLES[1..]) && !plausible(&[]));
+    }
 }

@@ -132,34 +132,39 @@ pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec
 
 /// The parameters of a process, as far as a document has them.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Parameters {
-    n: Option<u64>,
-    lambda: Option<f64>,
-    d: Option<u64>,
-    arrivals: Option<String>,
-    start: Option<String>,
-}
+#[serde(default, transparent)]
+struct Parameters(serde_json::Map<String, serde_json::Value>);
 
 impl Parameters {
+    /// Number of bins.
+    fn bins(&self) -> Option<f64> {
+        self.0.get("n").and_then(serde_json::Value::as_f64)
+    }
+
     /// `n = 1024, λ = 0.95, ..`.
     fn line(&self) -> String {
-        let Self { n, lambda, d, arrivals, start } = self;
-        let parts = [
-            n.map(|n| format!("n = {n}")),
-            lambda.map(|lambda| format!("λ = {lambda}")),
-            d.map(|d| format!("d = {d}")),
-            arrivals.as_ref().map(|arrivals| format!("{arrivals} arrivals")),
-            start.as_ref().map(|start| format!("start {start}")),
-        ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let part = |(name, value): (&String, &serde_json::Value)| match name.as_str() {
+            "arrivals" => format!("{} arrivals", text(value)),
+            "start" => format!("start {}", text(value)),
+            "lambda" => format!("λ = {}", text(value)),
+            name => format!("{name} = {}", text(value)),
+        };
+        self.0.iter().map(part).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A value of a parameter: a text as it is.
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The process in words, for a title.
 fn name(process: Option<&str>) -> &str {
     match process {
         Some("leaky") => "Leaky bins",
+        Some("capped") => "CAPPED(c, lambda)",
+        Some("repeated") => "Repeated balls-into-bins",
+        Some("tetris") => "Tetris",
         Some(process) => process,
         None => "Balls into bins",
     }
@@ -175,7 +180,7 @@ fn percentage(confidence: Option<f64>) -> Option<String> {
 fn instant(measure: &str) -> Option<&'static str> {
     match measure {
         "pre" => Some("loads before the deletions"),
-        "post" => Some("loads after the deletions"),
+        "post" => Some("loads at the end of a round"),
         _ => None,
     }
 }
