@@ -228,7 +228,6 @@ pub fn replay(contents: &Contents) -> Result<Outcome, RunError> {
 }
 
 /// What is known of a block.
-#[allow(clippy::large_enum_variant, reason = "one is made a block, and taken apart at once")]
 enum Seen {
     /// Its tally, and the time spent up to it.
     Tally(Box<Tally>, Duration),
