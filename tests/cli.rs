@@ -359,7 +359,7 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--seed 2^64", "exceeds 2^64 - 1"),
         ("--threads 0", "1..=4096"),
         ("--submit-ms 0", "1..=10000"),
-        ("--backend tpu", "possible values: auto, gpu, cpu, reference"),
+        ("--backend tpu", "possible values: auto, gpu, all, cpu, reference"),
         ("--confidence 95", "use e.g. 0.95"),
         ("--rel-err -1", "use e.g. 0.05"),
         ("--rel-err nan --at 3", "use e.g. 0.05"),

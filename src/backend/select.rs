@@ -25,7 +25,7 @@ pub enum Choice {
 
 impl Choice {
     /// What [`Choice::Auto`] is for `process`: profiles by the rule of
-    /// [`ProcessSpec::prefers_profile`], unless the loads of single bins are wanted; whether it is the GPU or the CPU
+    /// [`Model::prefers_profile`](crate::process::Model::prefers_profile), unless the loads of single bins are wanted; whether it is the GPU or the CPU
     /// else, which give the same bits, is open. The other choices are what they are.
     #[must_use]
     pub fn resolve(self, process: &ProcessSpec, keep_loads: bool) -> Choice {
