@@ -54,10 +54,16 @@ pub const AGES: usize = 1024;
 
 /// The observables beside those of all processes: the pool is number 0, the waiting time histogram 0.
 pub(super) const OBSERVABLES: &[Observable] = &[
-    Observable { name: "pool", meaning: "balls in the pool at the end of a round", kind: ObservableKind::Number },
+    Observable {
+        name: "pool",
+        meaning: "balls in the pool at the end of a round",
+        unit: "balls",
+        kind: ObservableKind::Number,
+    },
     Observable {
         name: "waiting_time",
         meaning: "rounds from arrival to deletion of the balls accepted in a round; 1024 and more are lower bounds",
+        unit: "rounds",
         kind: ObservableKind::Histogram,
     },
 ];
