@@ -28,6 +28,7 @@
 //! | [`journal`] | finished blocks on disk: resumed, merged, verified |
 //! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
 //! | [`recover`] | self-stabilisation: the way back from a start |
+//! | [`cover`] | balls with identities: rounds until each has been in every bin |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
 //! | [`plot`] | results as pictures: SVG and PNG |
@@ -57,6 +58,7 @@
 
 pub mod backend;
 pub mod cli;
+pub mod cover;
 mod float;
 pub mod grid;
 pub mod journal;

@@ -40,6 +40,9 @@ pub enum Domain {
     Start = 3,
     /// All numbers of a round on the profile, read one after another ([`stream`]).
     Profile = 4,
+    /// Which of its balls a bin gives where its queue is served at random (round by round): item is the bin,
+    /// [`bounded::below`] its number of balls.
+    Queue = 5,
 }
 
 impl Domain {
@@ -49,6 +52,7 @@ impl Domain {
         (Domain::Choices, "CHOICES"),
         (Domain::Start, "START"),
         (Domain::Profile, "PROFILE"),
+        (Domain::Queue, "QUEUE"),
     ];
 }
 
@@ -125,6 +129,6 @@ mod tests {
     fn domains_are_distinct() {
         let mut bytes: Vec<u8> = Domain::ALL.iter().map(|(d, _)| *d as u8).collect();
         bytes.dedup();
-        assert_eq!(bytes, [1, 2, 3, 4]);
+        assert_eq!(bytes, [1, 2, 3, 4, 5]);
     }
 }
