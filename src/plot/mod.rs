@@ -8,6 +8,7 @@
 //! | `theory` | [`Survival`](View::Survival) |
 //! | `sweep` | [`Scaling`](View::Scaling) |
 //! | `recover` | [`Recovery`](View::Recovery) |
+//! | `cover` | [`Cover`](View::Cover) |
 //! | `cost` | [`Cost`](View::Cost) |
 //!
 //! Only fields that are drawn are read. Intervals, theory and fits are drawn where the document has them. The same
@@ -21,6 +22,7 @@
 mod axis;
 mod chart;
 mod cost;
+mod cover;
 mod draw;
 mod font;
 mod format;
@@ -48,6 +50,8 @@ pub enum View {
     Scaling,
     /// Max load and total load over the rounds, with theory
     Recovery,
+    /// Fraction of the replicas whose balls have been in every bin, over the rounds
+    Cover,
     /// Time of a round over n on each backend
     Cost,
 }
@@ -60,7 +64,7 @@ pub enum PlotError {
     Document(#[from] serde_json::Error),
     /// No `kind`, or one without a picture.
     #[error(
-        "the document has {0}; kinds with a picture are run, theory, sweep, recover and cost: write it again with \
+        "the document has {0}; kinds with a picture are run, theory, sweep, recover, cover and cost: write it again with \
          --format json"
     )]
     Kind(String),
@@ -119,11 +123,13 @@ pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec
         ("theory", None | Some(View::Survival)) => theory::survival(&serde_json::from_slice(document)?)?,
         ("sweep", None | Some(View::Scaling)) => sweep::scaling(&serde_json::from_slice(document)?)?,
         ("recover", None | Some(View::Recovery)) => recover::recovery(&serde_json::from_slice(document)?)?,
+        ("cover", None | Some(View::Cover)) => cover::cover(&serde_json::from_slice(document)?)?,
         ("cost", None | Some(View::Cost)) => cost::cost(&serde_json::from_slice(document)?)?,
         ("run", _) => return Err(PlotError::View { kind, views: "survival or histogram" }),
         ("theory", _) => return Err(PlotError::View { kind, views: "survival" }),
         ("sweep", _) => return Err(PlotError::View { kind, views: "scaling" }),
         ("recover", _) => return Err(PlotError::View { kind, views: "recovery" }),
+        ("cover", _) => return Err(PlotError::View { kind, views: "cover" }),
         ("cost", _) => return Err(PlotError::View { kind, views: "cost" }),
         _ => return Err(PlotError::Kind(format!("the unknown kind '{kind}'"))),
     };
