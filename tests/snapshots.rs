@@ -5,6 +5,7 @@ use leakybins::backend::{
     Backend, BackendError, BlockResult, Control, Host, Keeper, Partial, Pool, Profiles, StreamKind, Work,
 };
 use leakybins::journal::{Contents, Header, Journal, MOST_LOADS, Snapshots};
+use leakybins::process::capped;
 use leakybins::process::leaky::Parameters;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::{Event, Outcome, RunError, Schedule, Shard, Spec, run, run_journaled};
@@ -152,10 +153,21 @@ fn expected(spec: &Spec, kind: &str) -> Outcome {
 
 #[test]
 fn a_block_that_is_killed_at_any_snapshot_goes_on_with_the_same_bits() {
-    for (kind, spec) in [("cpu", spec(1 << 16, 150)), ("reference", spec(1 << 16, 150)), ("profile", on_profiles())] {
+    // A process with balls in a pool and observables of its own, too.
+    let capped = |spec: Spec| {
+        let n = spec.process.bins();
+        Spec { process: ProcessSpec::Capped(capped::Parameters { n, ..Default::default() }), ..spec }
+    };
+    let bins = spec(1 << 16, 150);
+    for (kind, spec, at_each) in [
+        ("cpu", bins.clone(), true),
+        ("profile", on_profiles(), true),
+        ("reference", bins.clone(), false),
+        ("cpu", capped(bins), false),
+        ("profile", capped(on_profiles()), false),
+    ] {
         let expected = expected(&spec, kind).tally;
-        // The definition is slow: it is killed at each snapshot in turn only.
-        for kill in (1..).take_while(|_| kind != "reference") {
+        for kill in (1..).take_while(|_| at_each) {
             let sitting = Sitting::new(spec.clone());
             let kept = Arc::new(AtomicUsize::new(0));
             let (ended, events) = sitting.run(&mut mortal(kind, kill, &kept));

@@ -112,8 +112,8 @@ fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> 
         line(&format!("  {q} quantile"), *load as f64, "balls")?;
     }
     for observable in document.process.observables() {
-        if let Some(mean) = document.laws.further.get(observable.name) {
-            line(&format!("mean {}", observable.name.replace('_', " ")), *mean, observable.meaning)?;
+        if let Some(mean) = prediction.further_mean(observable.name) {
+            line(&format!("mean {}", observable.name.replace('_', " ")), mean, observable.meaning)?;
         }
     }
     if let Some(bounds) = &document.laws.bounds {

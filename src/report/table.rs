@@ -93,7 +93,8 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     mean("load per bin", &estimates.total_load, n, predicted(&|theory| theory.bins.mean_load()))?;
     mean("empty fraction", &estimates.empty_bins, n, predicted(&|theory| theory.bins.empty_fraction()))?;
     for (observable, of) in of_kind(&spec.process, ObservableKind::Number).zip(&estimates.further) {
-        mean(&observable.name.replace('_', " "), of, 1.0, None)?;
+        let known = theory.as_ref().and_then(|theory| theory.further_mean(observable.name));
+        mean(&observable.name.replace('_', " "), of, 1.0, known)?;
     }
 
     let band = match estimates.band {

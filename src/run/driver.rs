@@ -145,7 +145,7 @@ pub fn run(
             if !known.contains(&machine) {
                 known.push(machine);
             }
-            Ok(Seen::Tally(tally, begun.elapsed()))
+            Ok(Seen::Tally(Box::new(tally), begun.elapsed()))
         })
     };
     let blocks = (0..).zip(spec.blocks(&process)).map(|(number, replicas)| Block { number, replicas });
@@ -188,7 +188,7 @@ pub fn run_journaled(
                 return Ok(if shard.owns(number) { Seen::Awaited } else { Seen::LeftOut });
             };
             elapsed += entry.elapsed;
-            Ok(Seen::Tally(entry.tally.clone(), elapsed))
+            Ok(Seen::Tally(Box::new(entry.tally.clone()), elapsed))
         })
     };
     if !add(journal.contents())? {
@@ -221,17 +221,16 @@ pub fn replay(contents: &Contents) -> Result<Outcome, RunError> {
     sum.advance(|_, block| {
         let Some(entry) = contents.entry(block) else { return Ok(Seen::LeftOut) };
         elapsed += entry.elapsed;
-        Ok(Seen::Tally(entry.tally.clone(), elapsed))
+        Ok(Seen::Tally(Box::new(entry.tally.clone()), elapsed))
     })?;
     let (tally, reason) = sum.end();
     Ok(Outcome { tally, reason, elapsed, stream: contents.header().stream(), machine: None })
 }
 
 /// What is known of a block.
-#[allow(clippy::large_enum_variant, reason = "one is made a block, and taken apart at once")]
 enum Seen {
     /// Its tally, and the time spent up to it.
-    Tally(Tally, Duration),
+    Tally(Box<Tally>, Duration),
     /// It is not part of this.
     LeftOut,
     /// It is still to come.

@@ -52,6 +52,14 @@ pub struct Prediction {
     pub further: Vec<(&'static str, f64)>,
 }
 
+impl Prediction {
+    /// Mean of a further observable, where it is known.
+    #[must_use]
+    pub fn further_mean(&self, name: &str) -> Option<f64> {
+        self.further.iter().find(|(of, _)| *of == name).map(|(_, mean)| *mean)
+    }
+}
+
 /// What is expected after some round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Expected {

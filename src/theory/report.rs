@@ -60,7 +60,7 @@ pub(crate) struct Laws {
     pub(crate) max_load: MaxLoad,
     pub(crate) bounds: Option<Bounds>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) further: BTreeMap<&'static str, f64>,
+    further: BTreeMap<&'static str, f64>,
     pub(crate) levels: Vec<Level>,
 }
 
