@@ -384,7 +384,7 @@ fn what_has_no_picture_is_refused_with_reason_and_remedy() {
         (SWEEP.into(), Some(View::Survival), "kind 'sweep' has no such view; use scaling"),
         (RECOVER.into(), Some(View::Survival), "kind 'recover' has no such view; use recovery"),
         (COVER.into(), Some(View::Survival), "kind 'cover' has no such view; use cover"),
-        (COVER.replace("1\"", "\""), None, "cannot be read ("),
+        (COVER.replace("31", "many"), None, "cannot be read ("),
         (
             r#"{"kind": "cover", "replicas": 3, "cover": {"histogram": {}}, "first_ball": {"histogram": {}}}"#.into(),
             None,
