@@ -3,8 +3,8 @@
 //! Loads do not depend on which of its balls a bin gives; the ways of the balls do. A **queue discipline** says which it
 //! is ([`Queue`]), and each ball keeps the set of the bins that it has been in, its first one included. The **parallel
 //! cover time** is the first round after which every ball has been in every bin: O(n log^2 n) rounds for n balls, with high
-//! probability, under any discipline (Becchetti, Clementi, Natale, Pasquale, Posta, SPAA 2015; Distributed Computing
-//! 2019); Theta(m log m) for m balls, n <= m <= poly(n) (Los, Sauerwald, STACS 2023).
+//! probability (Becchetti, Clementi, Natale, Pasquale, Posta, SPAA 2015; Distributed Computing 2019); Theta(m log m)
+//! for m balls, n <= m <= poly(n) (Los, Sauerwald, STACS 2023).
 //!
 //! Replicas run on the CPU, [one after the other](Traversal) on each thread; the outcome is made of integers, the same for
 //! any number of threads. The loads of a replica are those of `leakybins run repeated` with the same seed, bit for bit.

@@ -40,8 +40,8 @@ pub enum Domain {
     Start = 3,
     /// All numbers of a round on the profile, read one after another ([`stream`]).
     Profile = 4,
-    /// Which of its balls a bin gives where its queue is served at random (round by round): item is the bin,
-    /// [`bounded::below`] its number of balls.
+    /// The place in its queue of the ball that a bin gives, where queues are served at random ([`crate::cover`]): item is
+    /// the bin, read by [`bounded::below`].
     Queue = 5,
 }
 

@@ -56,6 +56,7 @@ def after(state, discipline):
                 next_[bin_] += (ball,)
                 seen[ball] |= 1 << bin_
             if discipline == "random":
+                # The order in a queue does not matter.
                 next_ = [tuple(sorted(queue)) for queue in next_]
             to = (tuple(next_), tuple(seen))
             law[to] = law.get(to, 0) + p
@@ -177,13 +178,18 @@ def way(n, begin, discipline, seed, replica, rounds):
 
 def main():
     disciplines = ["fifo", "lifo", "random"]
-    systems = [(2, "one-bin:1", [1, 0]), (2, "each:1", [1, 1]), (2, "one-bin:3", [3, 0]), (3, "one-bin:2", [2, 0, 0]), (3, "each:1", [1, 1, 1])]
+    systems = [
+        (2, "one-bin:1", [1, 0]),
+        (2, "each:1", [1, 1]),
+        (2, "one-bin:3", [3, 0]),
+        (3, "one-bin:2", [2, 0, 0]),
+        (3, "each:1", [1, 1, 1]),
+    ]
     exact = []
     for n, begin, loads in systems:
         for discipline in disciplines:
             cover, first = means(n, loads, discipline)
             exact.append({"n": n, "start": begin, "queue": discipline, "cover": cover, "first": first})
-            print(exact[-1])
     ways = []
     for n, begin, seed, replica, rounds in [
         (7, "each:2", 3, 0, 12),
@@ -191,8 +197,8 @@ def main():
         (70, "random:100", 8, 2**32 - 1, 300),
     ]:
         ways += [way(n, begin, discipline, seed, replica, rounds) for discipline in disciplines]
-    lines = lambda values: "[\n" + ",\n".join("  " + json.dumps(value) for value in values) + "\n ]"
-    text = '{"means": ' + lines(exact) + ',\n "ways": ' + lines(ways) + "}\n"
+    parts = [",\n  ".join(json.dumps(value) for value in values) for values in (exact, ways)]
+    text = '{"means": [\n  %s\n ],\n "ways": [\n  %s\n ]}\n' % tuple(parts)
     (Path(__file__).parent / "cover.json").write_text(text)
 
 
