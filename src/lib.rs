@@ -28,6 +28,7 @@
 //! | [`journal`] | finished blocks on disk: resumed, merged, verified |
 //! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
 //! | [`recover`] | self-stabilisation: the way back from a start |
+//! | [`tail`] | rare max loads: stages, forced entrances, islands |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
 //! | [`plot`] | results as pictures: SVG and PNG |
@@ -70,4 +71,5 @@ pub mod rng;
 pub mod run;
 pub mod stats;
 pub mod sweep;
+pub mod tail;
 pub mod theory;

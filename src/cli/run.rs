@@ -136,7 +136,7 @@ impl Rules {
 }
 
 /// A time as a plain number of seconds or with units.
-fn seconds(text: &str) -> Result<f64, String> {
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     let with_units = || humantime::parse_duration(text).map(|time| time.as_secs_f64()).ok();
     let unreadable = || format!("'{text}' is not a time; write seconds, or 90s, 10m, 2h 30m");
     text.parse().ok().or_else(with_units).ok_or_else(unreadable)

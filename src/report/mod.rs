@@ -11,7 +11,7 @@ pub(crate) use estimates::ENOUGH_TIMES;
 pub use estimates::{Estimates, Level, Mean};
 
 pub(crate) use json::histogram_by_value;
-pub(crate) use table::{field, five_digits, grouped, parameters, percent, reached, significant};
+pub(crate) use table::{field, five_digits, grouped, parameters, percent, probability, reached, significant};
 
 use crate::run::{Outcome, Reason, Spec};
 use crate::stats::estimate::Band;

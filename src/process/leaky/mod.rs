@@ -12,6 +12,7 @@
 
 mod fast;
 mod profile;
+mod tail;
 
 pub use profile::LeakyProfile;
 

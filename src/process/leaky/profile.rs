@@ -7,7 +7,7 @@
 use super::{Arrivals, Parameters};
 use crate::process::ParameterError;
 use crate::process::start::Initial;
-use crate::profile::{Balls, MAX_BINS, Profile, ProfileChain, Thrower};
+use crate::profile::{Balls, MAX_BINS, Profile, ProfileChain, TailChain, Thrower};
 use crate::rng::samplers::{Rounded, binomial};
 use crate::rng::stream::Stream;
 
@@ -17,16 +17,16 @@ const MAX_BALLS: u128 = 1 << 62;
 /// The process with validated parameters.
 #[derive(Clone, Debug)]
 pub struct LeakyProfile {
-    bins: u64,
-    lambda: f64,
+    pub(super) bins: u64,
+    pub(super) lambda: f64,
     d: u32,
-    arrivals: Law,
+    pub(super) arrivals: Law,
     initial: Initial,
 }
 
 /// Law of the number of balls of a round.
 #[derive(Clone, Debug)]
-enum Law {
+pub(super) enum Law {
     /// Odds of a generator to emit a ball.
     Binomial(f64),
     /// Mean number of balls.
@@ -64,6 +64,14 @@ impl LeakyProfile {
     }
 }
 
+impl LeakyProfile {
+    /// Expected balls of a bin, for one ball a bin in all, of a load that `at_least` bins have and `above` exceed.
+    pub(super) fn weight(&self, at_least: u64, above: u64) -> f64 {
+        let n = self.bins as f64;
+        difference_quotient(at_least as f64 / n, above as f64 / n, self.d)
+    }
+}
+
 impl ProfileChain for LeakyProfile {
     fn bins(&self) -> u64 {
         self.bins
@@ -79,10 +87,7 @@ impl ProfileChain for LeakyProfile {
             Law::Poisson(mean) => Balls::Poisson(*mean),
             Law::Fixed(law) => Balls::Exactly(law.draw(stream.bits())),
         };
-        let n = self.bins as f64;
-        thrower.throw(stream, profile, balls, |at_least, above| {
-            difference_quotient(at_least as f64 / n, above as f64 / n, self.d)
-        })
+        thrower.throw(stream, profile, balls, |at_least, above| self.weight(at_least, above))
     }
 
     fn depart(&self, _: &mut Stream, profile: &mut Profile) -> u64 {
@@ -91,6 +96,10 @@ impl ProfileChain for LeakyProfile {
 
     fn expected_balls(&self) -> f64 {
         self.lambda * self.bins as f64
+    }
+
+    fn tail(&self) -> Option<&dyn TailChain> {
+        Some(self)
     }
 }
 
