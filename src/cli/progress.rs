@@ -1,7 +1,8 @@
 //! How far a command is: a bar where standard error is a terminal, or lines of JSON.
 //!
 //! A line is an object with `kind` = `progress`, `rounds` (done, over all replicas), `of` (most rounds), `elapsed_s`,
-//! `rounds_per_s`, `balls_per_s` (from the expected balls of a round), `eta_s` (`null` before the first round); for a
+//! `rounds_per_s`, `balls_per_s` (from the expected balls of a round), `eta_s` (`null` before the first round); both `of`
+//! and `eta_s` are `null` where nobody knows how many rounds there will be; for a
 //! sweep also the `part` of `parts` that all this is about. The rates are means since the beginning.
 
 use super::log;
@@ -49,8 +50,8 @@ pub(super) enum Show {
 pub(super) struct Progress {
     show: Show,
     bar: ProgressBar,
-    /// Most rounds over all replicas.
-    rounds: u64,
+    /// Most rounds over all replicas, where that is known.
+    rounds: Option<u64>,
     /// Expected balls of a round.
     balls: f64,
     /// Number of this part, and of all parts.
@@ -62,19 +63,35 @@ pub(super) struct Progress {
 impl Progress {
     /// `rounds` over all replicas, of `balls` expected balls each.
     pub(super) fn new(rounds: u64, balls: f64, show: Show) -> Self {
-        Self::of_part(rounds, balls, (1, 1), 0, show)
+        Self::with_style(Some(rounds), balls, (1, 1), 0, show)
+    }
+
+    /// The same where the number of rounds is not known.
+    pub(super) fn open_ended(balls: f64, show: Show) -> Self {
+        Self::with_style(None, balls, (1, 1), 0, show)
     }
 
     /// The same for one part of several, as (number, parts), if the control has counted the rounds `before` it.
     pub(super) fn of_part(rounds: u64, balls: f64, part: (usize, usize), before: u64, show: Show) -> Self {
-        let bar = if show == Show::Auto { ProgressBar::new(rounds) } else { ProgressBar::hidden() };
-        let style =
-            ProgressStyle::with_template("{prefix}{bar:24} {percent:>3} %  {rates}  {elapsed} done, {eta} to go")
-                .expect("the template is well-formed")
-                .with_key("rates", move |state: &ProgressState, out: &mut dyn Write| {
-                    let rate = state.per_sec();
-                    let _ = write!(out, "{} rounds/s  {} balls/s", human(rate), human(rate * balls));
-                });
+        Self::with_style(Some(rounds), balls, part, before, show)
+    }
+
+    fn with_style(rounds: Option<u64>, balls: f64, part: (usize, usize), before: u64, show: Show) -> Self {
+        let (bar, template) = match rounds {
+            _ if show != Show::Auto => (ProgressBar::hidden(), ""),
+            None => (ProgressBar::no_length(), "{rates}  {elapsed} done"),
+            Some(rounds) => {
+                let template = "{prefix}{bar:24} {percent:>3} %  {rates}  {elapsed} done, {eta} to go";
+                (ProgressBar::new(rounds), template)
+            }
+        };
+        let style = ProgressStyle::with_template(template).expect("the template is well-formed").with_key(
+            "rates",
+            move |state: &ProgressState, out: &mut dyn Write| {
+                let rate = state.per_sec();
+                let _ = write!(out, "{} rounds/s  {} balls/s", human(rate), human(rate * balls));
+            },
+        );
         bar.set_style(style);
         let (number, parts) = part;
         if parts > 1 {
@@ -116,7 +133,7 @@ impl Progress {
     fn line(&self, done: u64, elapsed: Duration) {
         let elapsed = elapsed.as_secs_f64();
         let rate = done as f64 / elapsed;
-        let left = self.rounds.saturating_sub(done) as f64;
+        let left = self.rounds.map(|rounds| rounds.saturating_sub(done) as f64);
         let mut value = json!({
             "kind": "progress",
             "rounds": done,
@@ -124,7 +141,7 @@ impl Progress {
             "elapsed_s": elapsed,
             "rounds_per_s": rate,
             "balls_per_s": rate * self.balls,
-            "eta_s": (done > 0).then(|| left / rate),
+            "eta_s": left.filter(|_| done > 0).map(|left| left / rate),
         });
         let (number, parts) = self.part;
         if parts > 1 {

@@ -8,6 +8,7 @@
 //! | `theory` | [`Survival`](View::Survival) |
 //! | `sweep` | [`Scaling`](View::Scaling) |
 //! | `recover` | [`Recovery`](View::Recovery) |
+//! | `tail` | [`Survival`](View::Survival) |
 //!
 //! Only fields that are drawn are read. Intervals, theory and fits are drawn where the document has them. The same
 //! document gives the same bytes. Numbers are drawn as the document holds them: nothing is estimated here, except that
@@ -26,6 +27,7 @@ mod raster;
 mod recover;
 mod run;
 mod sweep;
+mod tail;
 mod theory;
 
 pub use format::Format;
@@ -56,7 +58,7 @@ pub enum PlotError {
     Document(#[from] serde_json::Error),
     /// No `kind`, or one without a picture.
     #[error(
-        "the document has {0}; kinds with a picture are run, theory, sweep and recover: write it again with \
+        "the document has {0}; kinds with a picture are run, theory, sweep, recover and tail: write it again with \
          --format json"
     )]
     Kind(String),
@@ -73,6 +75,9 @@ pub enum PlotError {
         /// The views that it has.
         views: &'static str,
     },
+    /// Kinds that do not go into one picture.
+    #[error("a document of the kind '{0}' has its picture for itself; several documents in one are tails and runs")]
+    Several(String),
     /// No mark would be drawn.
     #[error("the document has nothing to draw ({0}); draw a document that has it")]
     Empty(&'static str),
@@ -99,6 +104,42 @@ pub enum PlotError {
 /// # Errors
 /// Where the document is not understood, has no such view, or has nothing to draw.
 pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec<u8>, PlotError> {
+    let kind = kind(document)?;
+    let chart = match (&*kind, view) {
+        ("run", None | Some(View::Survival)) => run::survival(&serde_json::from_slice(document)?)?,
+        ("run", Some(View::Histogram)) => run::histogram(&serde_json::from_slice(document)?)?,
+        ("theory", None | Some(View::Survival)) => theory::survival(&serde_json::from_slice(document)?)?,
+        ("sweep", None | Some(View::Scaling)) => sweep::scaling(&serde_json::from_slice(document)?)?,
+        ("recover", None | Some(View::Recovery)) => recover::recovery(&serde_json::from_slice(document)?)?,
+        ("tail", None | Some(View::Survival)) => tail::survival(&serde_json::from_slice(document)?)?,
+        ("run", _) => return Err(PlotError::View { kind, views: "survival or histogram" }),
+        ("theory", _) => return Err(PlotError::View { kind, views: "survival" }),
+        ("tail", _) => return Err(PlotError::View { kind, views: "survival" }),
+        ("sweep", _) => return Err(PlotError::View { kind, views: "scaling" }),
+        ("recover", _) => return Err(PlotError::View { kind, views: "recovery" }),
+        _ => return Err(PlotError::Kind(format!("the unknown kind '{kind}'"))),
+    };
+    format.render(&chart)
+}
+
+/// The picture of several JSON documents in one: those of tails as lines, those of runs as points on them.
+///
+/// # Errors
+/// Where a document is of another kind, or there is nothing to draw.
+pub fn overlay(documents: &[Vec<u8>], format: Format) -> Result<Vec<u8>, PlotError> {
+    let (mut tails, mut runs) = (Vec::new(), Vec::new());
+    for document in documents {
+        match &*kind(document)? {
+            "tail" => tails.push(serde_json::from_slice(document)?),
+            "run" => runs.push(serde_json::from_slice(document)?),
+            other => return Err(PlotError::Several(other.to_owned())),
+        }
+    }
+    format.render(&tail::overlay(&tails, &runs)?)
+}
+
+/// The kind of a document, of a schema that is understood.
+fn kind(document: &[u8]) -> Result<String, PlotError> {
     #[derive(Deserialize)]
     struct Header {
         schema: Option<u64>,
@@ -106,22 +147,10 @@ pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec
     }
     let header: Header = serde_json::from_slice(document)?;
     let kind = header.kind.ok_or_else(|| PlotError::Kind("no field 'kind'".to_owned()))?;
-    if let Some(schema) = header.schema.filter(|schema| *schema != SCHEMA) {
-        return Err(PlotError::Schema(schema));
+    match header.schema.filter(|schema| *schema != SCHEMA) {
+        Some(schema) => Err(PlotError::Schema(schema)),
+        None => Ok(kind),
     }
-    let chart = match (&*kind, view) {
-        ("run", None | Some(View::Survival)) => run::survival(&serde_json::from_slice(document)?)?,
-        ("run", Some(View::Histogram)) => run::histogram(&serde_json::from_slice(document)?)?,
-        ("theory", None | Some(View::Survival)) => theory::survival(&serde_json::from_slice(document)?)?,
-        ("sweep", None | Some(View::Scaling)) => sweep::scaling(&serde_json::from_slice(document)?)?,
-        ("recover", None | Some(View::Recovery)) => recover::recovery(&serde_json::from_slice(document)?)?,
-        ("run", _) => return Err(PlotError::View { kind, views: "survival or histogram" }),
-        ("theory", _) => return Err(PlotError::View { kind, views: "survival" }),
-        ("sweep", _) => return Err(PlotError::View { kind, views: "scaling" }),
-        ("recover", _) => return Err(PlotError::View { kind, views: "recovery" }),
-        _ => return Err(PlotError::Kind(format!("the unknown kind '{kind}'"))),
-    };
-    format.render(&chart)
 }
 
 /// The parameters of a process, as far as a document has them.
@@ -138,15 +167,19 @@ struct Parameters {
 impl Parameters {
     /// `n = 1024, λ = 0.95, ..`.
     fn line(&self) -> String {
-        let Self { n, lambda, d, arrivals, start } = self;
-        let parts = [
+        let start = self.start.as_ref().map(|start| format!("start {start}"));
+        self.named().into_iter().chain([start]).flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// Those that the law of a round depends on, each with its name.
+    fn named(&self) -> [Option<String>; 4] {
+        let Self { n, lambda, d, arrivals, .. } = self;
+        [
             n.map(|n| format!("n = {n}")),
             lambda.map(|lambda| format!("λ = {lambda}")),
             d.map(|d| format!("d = {d}")),
             arrivals.as_ref().map(|arrivals| format!("{arrivals} arrivals")),
-            start.as_ref().map(|start| format!("start {start}")),
-        ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        ]
     }
 }
 

@@ -175,7 +175,8 @@ impl Spec {
         if let Some(seconds) = max_time.filter(|s| !(s.is_finite() && *s > 0.0)) {
             return Err(TailError::MaxTime(seconds));
         }
-        if self.process.expected_balls() >= self.process.bins() as f64 {
+        let bins = self.process.bins();
+        if bins > 0 && self.process.expected_balls() >= bins as f64 {
             return Err(TailError::NotStationary);
         }
         Ok(())
@@ -280,13 +281,7 @@ impl Seen {
 }
 
 /// Computes an island.
-fn island(
-    chain: &dyn TailChain,
-    spec: &Spec,
-    plan: &Plan,
-    number: u32,
-    control: &Control,
-) -> Result<Share, TailError> {
+fn island(chain: &dyn TailChain, spec: &Spec, plan: &Plan, number: u32, control: &Control) -> Result<Share, TailError> {
     let mut island = Island::new(chain, spec.seed, number, control);
     let first = plan.stages.first().map_or(u64::MAX, |stage| stage.0);
     let (counted, _) = spec.levels.split_at(spec.levels.partition_point(|&k| k < first));
@@ -303,9 +298,7 @@ fn island(
         let end = next.unwrap_or(u64::MAX);
         let counted: Vec<u64> = spec.levels.iter().copied().filter(|k| (level..end).contains(k)).collect();
         let seen = island.stage(stage, entrances, next, &counted)?;
-        let of = |i: usize| {
-            seen.excursions.iter().map(move |way| (way.weight * way.visits[i] as f64, way.ancestor))
-        };
+        let of = |i: usize| seen.excursions.iter().map(move |way| (way.weight * way.visits[i] as f64, way.ancestor));
         levels.extend((0..counted.len()).map(|i| Seen::of(of(i))));
         if let Some((first, entrances)) = fresh {
             island.thin(first, entrances)?;

@@ -35,6 +35,9 @@ const FEWEST_ROUNDS: f64 = 1024.0;
 /// States kept in an autocorrelation time.
 const STATES: f64 = 8.0;
 
+/// Least relative variance of a round of the plain chain.
+const LEAST_VARIANCE: f64 = 1e-6;
+
 /// What the islands of a run have in common.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
@@ -105,6 +108,8 @@ impl Plan {
                 }
             }
         }
+        // A chain without any variance still needs a scale.
+        let of_a_round = of_a_round.max(LEAST_VARIANCE);
         let sum: f64 = of_a_round.sqrt() + stages.iter().map(|s| (s.variance * s.cost).sqrt()).sum::<f64>();
         let scale = (fewest_rounds / of_a_round.sqrt()).max(sum / VARIANCE);
         let rounds = (scale * of_a_round.sqrt()).ceil().max(fewest_rounds);

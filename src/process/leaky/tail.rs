@@ -98,10 +98,10 @@ impl TailChain for LeakyProfile {
                 (balls, Balls::Exactly(all - balls))
             }
         };
-        let without = profile.levels().iter().map(|level| Level {
-            bins: level.bins - u64::from(level.load == raised.load),
-            ..*level
-        });
+        let without = profile
+            .levels()
+            .iter()
+            .map(|level| Level { bins: level.bins - u64::from(level.load == raised.load), ..*level });
         let mut rest = Profile::new(without);
         if rest.bins() > 0 {
             // Weights are those of all bins: what is counted without the raised bin is counted with it again.
