@@ -63,7 +63,7 @@ fn assert_exact(what: &str, outcome: &Outcome, exact: impl Fn(u64) -> f64) -> f6
 #[test]
 fn few_bins_have_the_exact_stationary_tail() {
     for (n, lambda, d, arrivals) in [
-        (2, 0.75, 1, Arrivals::Binomial),
+        (2, 0.5, 1, Arrivals::Binomial),
         (2, 0.75, 2, Arrivals::Binomial),
         (3, 0.5, 1, Arrivals::Poisson),
         (3, 0.75, 2, Arrivals::Binomial),
@@ -78,21 +78,21 @@ fn few_bins_have_the_exact_stationary_tail() {
         let law = SmallChain::new(&parameters, cap).expect("a small chain").stationary().expect("it settles");
         let exceedance = |k: u64| law.max_load[k as usize..].iter().rev().sum::<f64>();
         let highest = (1..).take_while(|&k| exceedance(k) > 1e-13).last().expect("some level");
-        let outcome = estimate(&spec(parameters.clone(), 1..=highest, 64));
+        let outcome = estimate(&spec(parameters.clone(), 1..=highest, 32));
         println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
         let lowest = assert_exact(&format!("{parameters:?}"), &outcome, exceedance);
-        assert!(lowest < 1e-12, "the levels reach far: {lowest:e}");
+        assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
     }
 }
 
 #[test]
 fn one_choice_has_the_exact_tail() {
-    for (n, lambda, highest, islands) in [(128, 0.75, 68, 64), (100_000, 0.5, 31, 32)] {
+    for (n, lambda, lowest, highest) in [(128, 0.75, 8, 56), (100_000, 0.5, 8, 29)] {
         let parameters = Parameters { n, lambda, d: 1, arrivals: Arrivals::Poisson, ..Parameters::default() };
         let process = ProcessSpec::Leaky(parameters.clone());
         let law = theory::stationary(&process, Measure::Post).expect("an exact law");
-        let levels = (4..=highest).step_by(if n == 128 { 8 } else { 3 });
-        let outcome = estimate(&spec(parameters.clone(), levels, islands));
+        let levels = (lowest..=highest).step_by(if n == 128 { 8 } else { 3 });
+        let outcome = estimate(&spec(parameters.clone(), levels, 32));
         println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
         let lowest = assert_exact(&format!("{parameters:?}"), &outcome, |k| law.bins.max_exceedance(k));
         assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
@@ -123,7 +123,7 @@ fn plain(
 #[test]
 fn plain_runs_see_the_same_where_they_see_anything() {
     for (n, d, rounds, levels) in
-        [(1000, 2, 200_000, 6..=10), (1000, 3, 200_000, 4..=6), (1_000_000, 2, 60_000, 8..=11)]
+        [(1000, 2, 200_000, 6..=10), (1000, 3, 200_000, 4..=7), (1_000_000, 2, 40_000, 9..=12)]
     {
         let parameters = Parameters { n, d, ..Parameters::default() };
         let outcome = estimate(&spec(parameters.clone(), levels, 64));
@@ -144,7 +144,7 @@ fn plain_runs_see_the_same_where_they_see_anything() {
             let squares: f64 = hits.iter().map(|&h| (h as f64 / per_block - mean).powi(2)).sum();
             let own = (squares / (BLOCKS * (BLOCKS - 1)) as f64).sqrt();
             // Fewer than some 30 visits have no normal mean.
-            if mean * (rounds as f64) < 60.0 {
+            if mean * (rounds as f64) < 60.0 || mean == 1.0 {
                 continue;
             }
             compared += 1;
@@ -158,7 +158,7 @@ fn plain_runs_see_the_same_where_they_see_anything() {
             let method = if level.probability > 0.2 { Method::Plain } else { level.method };
             assert_eq!(level.method, method);
         }
-        assert!(compared >= 3, "{compared} levels compared");
+        assert!(compared >= 2, "{compared} levels compared");
         assert!(outcome.levels.iter().any(|level| level.method == Method::Stage && level.probability < 1e-2));
     }
 }
@@ -247,11 +247,14 @@ fn islands_stop_where_the_error_is_small_enough() {
     let wanted = Spec {
         rel_err: Some(0.05),
         max_islands: 1 << 16,
-        ..spec(Parameters { n: 100, ..Parameters::default() }, [6, 9], 32)
+        ..spec(Parameters { n: 100, ..Parameters::default() }, [1, 6, 9], 32)
     };
     let stopped = estimate(&wanted);
     assert!(stopped.islands < 1 << 16);
-    assert!(stopped.levels.iter().all(|level| level.rel_err.is_some_and(|e| e <= 0.05) && level.doubts.is_empty()));
+    // Every round reaches level 1, which holds nothing up.
+    assert_eq!((stopped.levels[0].probability, stopped.levels[0].rel_err), (1.0, None));
+    let others = &stopped.levels[1..];
+    assert!(others.iter().all(|level| level.rel_err.is_some_and(|e| e <= 0.05) && level.doubts.is_empty()));
     // The same as asking for so many islands.
     let again = estimate(&Spec { rel_err: None, max_islands: stopped.islands, ..wanted });
     assert_eq!(again.levels, stopped.levels);

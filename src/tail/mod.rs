@@ -218,9 +218,11 @@ pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
             .collect::<Result<_, _>>()?;
         islands.into_iter().for_each(|island| sums.add(island));
         let estimates = sums.estimates(spec.confidence);
-        let good = |wanted: f64| {
-            estimates.iter().all(|level| level.doubts.is_empty() && level.rel_err.is_some_and(|e| e <= wanted))
+        // A level that every round reached has no spread, and needs none.
+        let is_good = |level: &Estimate, wanted| {
+            level.probability == 1.0 || (level.doubts.is_empty() && level.rel_err.is_some_and(|e| e <= wanted))
         };
+        let good = |wanted: f64| estimates.iter().all(|level| is_good(level, wanted));
         if spec.rel_err.is_some_and(good) {
             break Reason::RelErr;
         }
