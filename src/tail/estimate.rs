@@ -28,7 +28,7 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doubt {
-    /// All excursions come from fewer than 100 states of the plain chains.
+    /// All excursions to a level below probability 1/2 come from fewer than 100 states of the plain chains.
     FewAncestors,
     /// One excursion makes more than 5 % of the estimate.
     DominatingWeight,
@@ -141,7 +141,8 @@ impl Sums {
         let ancestors = seen().map(|s| s.ancestors).sum();
         let squares: f64 = seen().map(|s| s.concentration * (s.probability / mean) * (s.probability / mean)).sum();
         let mut doubts = Vec::new();
-        if ancestors < FEW_ANCESTORS {
+        // A level that most rounds reach is left rarely: its visits are few because they are long.
+        if ancestors < FEW_ANCESTORS && mean < 0.5 {
             doubts.push(Doubt::FewAncestors);
         }
         if largest_share > DOMINATING {
