@@ -123,7 +123,7 @@ fn plain(
 #[test]
 fn plain_runs_see_the_same_where_they_see_anything() {
     for (n, d, rounds, levels) in
-        [(1000, 2, 200_000, 6..=10), (1000, 3, 200_000, 4..=7), (1_000_000, 2, 40_000, 9..=12)]
+        [(1000, 2, 200_000, 6..=10), (1000, 3, 200_000, 7..=11), (1_000_000, 2, 40_000, 9..=12)]
     {
         let parameters = Parameters { n, d, ..Parameters::default() };
         let outcome = estimate(&spec(parameters.clone(), levels, 64));
