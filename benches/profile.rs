@@ -7,7 +7,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use leakybins::process::leaky::{LeakyProfile, Parameters};
-use leakybins::profile::{ProfileChain, Thrower};
+use leakybins::profile::{ProfileChain, Thrower, Watch};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
 use std::time::Duration;
@@ -20,13 +20,12 @@ fn profile(c: &mut Criterion) {
         let process = LeakyProfile::new(&parameters).expect("valid parameters");
         let mut stream = Stream::new(&Draws::new(1, 0, 0), Domain::Start);
         let mut thrower = Thrower::default();
-        let mut profile = process.start(&mut stream, &mut thrower);
+        let mut state = process.start(&mut stream, &mut thrower);
         let mut round = 0;
         let mut step = || {
             stream.restart(&Draws::new(1, 0, round), Domain::Profile);
             round += 1;
-            process.arrive(&mut stream, &mut thrower, &mut profile);
-            process.depart(&mut stream, &mut profile)
+            process.round(&mut stream, &mut thrower, &mut state, &mut Watch { loads: &mut |_, _| (), further: None })
         };
         // The relaxation time is near 2 / (1 - lambda)^2 for one choice, and shorter for more.
         for _ in 0..1500 {

@@ -3,7 +3,8 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use leakybins::process::Measure;
 use leakybins::process::leaky::{Arrivals, Parameters};
-use leakybins::theory::leaky::{When, predict};
+use leakybins::theory::When;
+use leakybins::theory::leaky::predict;
 
 fn theory(c: &mut Criterion) {
     let mut group = c.benchmark_group("theory");

@@ -25,7 +25,11 @@ struct State {
     // Balls in the system, from the numbers that arrived and left; the host compares it with the sum of the loads.
     total_low: u32,
     total_high: u32,
-    // Of the running round, in the grid layout: balls that arrive, what is sampled, balls that left, empty bins, max.
+    // Bins with a ball at the end of the last round; kept with RETHROWS only.
+    occupied: u32,
+    // Largest age of a ball in the pool; kept with POOL only.
+    oldest: u32,
+    // Of the running round, in the grid layout: balls that are thrown, what is sampled, balls that left, empty bins, max.
     balls: u32,
     flags: u32,
     departed: atomic<u32>,
@@ -60,6 +64,8 @@ struct Seen {
     departed_high: u32,
     total_load: Moments,
     empty_bins: Moments,
+    // Balls in no bin at the end of a round; with POOL only.
+    elsewhere: Moments,
 }
 
 @group(0) @binding(0) var<uniform> run: Run;
@@ -67,7 +73,8 @@ struct Seen {
 @group(0) @binding(2) var<storage, read_write> loads: array<atomic<u32>>;
 @group(0) @binding(3) var<storage, read_write> states: array<State>;
 @group(0) @binding(4) var<storage, read_write> seen: array<Seen>;
-// counts[v]: bins of load v; counts[LEVELS]: values that were LEVELS or more. Shared by the chunk, cleared before each
+// counts[v]: bins of load v; counts[LEVELS]: values that were LEVELS or more; with POOL, counts[LEVELS + 1 + v]: balls
+// that wait for v rounds. Shared by the chunk, cleared before each
 // submission; the host keeps submissions short of 2^32 of each.
 @group(0) @binding(5) var<storage, read_write> counts: array<atomic<u32>>;
 // peaks[slot * LEVELS + v]: sampled rounds of the replica in which its max load was v. Kept from submission to

@@ -13,19 +13,40 @@ fn load_at(bin: u32) -> u32 {
     return cell(bin) & 0xffffu;
 }
 
-fn join(bin: u32) {
+// One more ball in the bin; gives the number before, joins included.
+fn join(bin: u32) -> u32 {
+    if (WIDE) { return cell(2u * bin) + cell_add(2u * bin + 1u, 1u); }
+    return halves(cell_add(bin, 0x10000u));
+}
+
+// Takes back a join.
+fn leave_again(bin: u32) {
     if (WIDE) {
-        cell_add(2u * bin + 1u, 1u);
+        cell_add(2u * bin + 1u, 0xffffffffu);
     } else {
-        cell_add(bin, 0x10000u);
+        cell_add(bin, 0xffff0000u);
     }
 }
 
-// The load with the joins of the round, before the deletions.
-fn pre_load(bin: u32) -> u32 {
+// The balls in the bin, joins so far included.
+fn balls_now(bin: u32) -> u32 {
     if (WIDE) { return cell(2u * bin) + cell(2u * bin + 1u); }
-    let word = cell(bin);
+    return halves(cell(bin));
+}
+
+fn halves(word: u32) -> u32 {
     return (word & 0xffffu) + (word >> 16u);
+}
+
+// Balls that are in no bin, by what the process tells them apart by; behind the bins.
+fn elsewhere(i: u32) -> u32 { return cell(ELSEWHERE + i); }
+fn set_elsewhere(i: u32, balls: u32) { cell_set(ELSEWHERE + i, balls); }
+
+// The load at the start of the round, and the joins of the round.
+fn load_and_joined(bin: u32) -> vec2<u32> {
+    if (WIDE) { return vec2<u32>(cell(2u * bin), cell(2u * bin + 1u)); }
+    let word = cell(bin);
+    return vec2<u32>(word & 0xffffu, word >> 16u);
 }
 
 // Ends the round of a bin.

@@ -3,7 +3,7 @@
 var<private> base: u32;
 
 fn cell(i: u32) -> u32 { return atomicLoad(&loads[base + i]); }
-fn cell_add(i: u32, x: u32) { atomicAdd(&loads[base + i], x); }
+fn cell_add(i: u32, x: u32) -> u32 { return atomicAdd(&loads[base + i], x); }
 fn cell_set(i: u32, x: u32) { atomicStore(&loads[base + i], x); }
 
 fn enter(slot: u32, thread: u32) {

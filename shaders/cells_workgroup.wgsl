@@ -3,7 +3,7 @@
 var<workgroup> cells: array<atomic<u32>, CELLS>;
 
 fn cell(i: u32) -> u32 { return atomicLoad(&cells[i]); }
-fn cell_add(i: u32, x: u32) { atomicAdd(&cells[i], x); }
+fn cell_add(i: u32, x: u32) -> u32 { return atomicAdd(&cells[i], x); }
 fn cell_set(i: u32, x: u32) { atomicStore(&cells[i], x); }
 
 fn enter(slot: u32, thread: u32) {

@@ -10,7 +10,7 @@ var<workgroup> group_highest: atomic<u32>;
 
 fn plan_next(slot: u32, k: u32) {
     let plan = plan_round(slot, k);
-    states[slot].balls = plan.x;
+    states[slot].balls = plan.x + select(0u, states[slot].occupied, RETHROWS);
     states[slot].flags = plan.y;
 }
 

@@ -1,34 +1,12 @@
-// Leaky bins: balls arrive in batches, each joins a least loaded of CHOICES random bins by the loads at the START of
-// the round, then every non-empty bin deletes one ball (Berenbrink et al., PODC 2016). Definition: src/process/leaky.
-// Threads: one a unit of balls (see bounded.wgsl) while throwing, one a bin while serving.
-// Draws: one block of DOMAIN_ARRIVALS a round (arrivals.wgsl), the units of DOMAIN_CHOICES.
-// Layout: none of its own; loads are reached through load_at() and join() alone (bins.wgsl), in balls.
-// Invariants: a ball of the batch joins exactly one bin, so the sum of the loads grows by `balls` a round; indices are
-// below BINS (bounded.wgsl). load_at() does not see the joins of the running round, and a strict < keeps the first
-// sample of the smallest load: the result does not depend on the order of the threads.
+// Leaky bins: balls arrive in batches (throw.wgsl), then every non-empty bin deletes one ball (Berenbrink et al., PODC
+// 2016). Definition: src/process/leaky.
+// Threads: one a bin.
+// Draws: one block of DOMAIN_ARRIVALS a round (arrivals.wgsl), and those of the throw.
+// Layout: none of its own, loads in balls.
+// Invariants: at most one ball leaves a bin.
 
-fn throw_unit(draws: Draws, unit: u32, balls: u32) {
-    var words = words_of(draws, DOMAIN_CHOICES, unit);
-    for (var ball = 0u; ball < BALLS_PER_UNIT; ball++) {
-        var best = next_index(&words, ball, 0u);
-        if (CHOICES > 1u) {
-            var least = load_at(best);
-            for (var choice = 1u; choice < CHOICES; choice++) {
-                let bin = next_index(&words, ball, choice);
-                let load = load_at(bin);
-                if (load < least) {
-                    least = load;
-                    best = bin;
-                }
-            }
-        }
-        if (unit * BALLS_PER_UNIT + ball < balls) {
-            join(best);
-        }
-    }
-}
-
-// The load after the deletions, given the load before.
-fn serve(pre: u32) -> u32 {
+// The load at the end of the round, given that at its start and the joins of the round.
+fn serve(load: u32, joined: u32) -> u32 {
+    let pre = load + joined;
     return pre - min(pre, 1u);
 }

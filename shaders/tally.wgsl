@@ -1,5 +1,5 @@
 // Sampling and tallies. Constants: LEVELS, SMALL, PRE (measure before the deletions), WG.
-// Uses: multiply(), arrivals(), pre_load(), set_load(), serve(), subtotal(), highest_of(), speaks().
+// Uses: multiply(), arrivals(), load_and_joined(), set_load(), serve(), subtotal(), highest_of(), speaks().
 
 const SAMPLE = 1u;
 const SAMPLE_LOADS = 2u;
@@ -8,7 +8,8 @@ fn is_in(k: u32, first: u32, stride: u32) -> bool {
     return k >= first && (k - first) % stride == 0u;
 }
 
-// Of round k of the submission: (balls that arrive, what is sampled).
+// Of round k of the submission: (balls that arrive, what is sampled). With RETHROWS the occupied bins of the round before
+// add as many balls.
 fn plan_round(slot: u32, k: u32) -> vec2<u32> {
     let flags = select(0u, SAMPLE, is_in(k, run.first_sample, run.every))
         | select(0u, SAMPLE_LOADS, is_in(k, run.first_loads, run.loads_every));
@@ -51,12 +52,13 @@ struct Served {
 }
 
 fn serve_bin(bin: u32, flags: u32, sum: Served) -> Served {
-    let pre = pre_load(bin);
-    let post = serve(pre);
+    let before = load_and_joined(bin);
+    let pre = before.x + before.y;
+    let post = serve(before.x, before.y);
     set_load(bin, post);
     var next = sum;
     next.departed += pre - post;
-    if (flags != 0u) {
+    if (RETHROWS || flags != 0u) {
         let load = select(post, pre, PRE);
         next.empty += u32(load == 0u);
         next.highest = max(next.highest, load);
@@ -122,7 +124,7 @@ fn add_value(m: Moments, x: vec2<u32>) -> Moments {
     return r;
 }
 
-// Ends a round of a replica; called by one thread.
+// Ends a round of a replica, in which plan.x balls were thrown; called by one thread.
 fn record_round(slot: u32, plan: vec2<u32>, served: Served) {
     let before = vec2<u32>(states[slot].total_low, states[slot].total_high);
     let pre = add_64(before, vec2<u32>(plan.x, 0u));
@@ -137,9 +139,18 @@ fn record_round(slot: u32, plan: vec2<u32>, served: Served) {
     seen[slot].departed_low = departed.x;
     seen[slot].departed_high = departed.y;
     seen[slot].rounds += 1u;
+    if (RETHROWS) {
+        states[slot].occupied = BINS - served.empty;
+    }
     if (plan.y != 0u) {
         seen[slot].samples += 1u;
-        seen[slot].total_load = add_value(seen[slot].total_load, select(post, pre, PRE));
+        let elsewhere = balls_elsewhere();
+        let total = select(post, pre, PRE);
+        let in_bins = vec2<u32>(total.x - elsewhere, total.y - u32(total.x < elsewhere));
+        seen[slot].total_load = add_value(seen[slot].total_load, in_bins);
+        if (POOL) {
+            seen[slot].elsewhere = add_value(seen[slot].elsewhere, vec2<u32>(elsewhere, 0u));
+        }
         seen[slot].empty_bins = add_value(seen[slot].empty_bins, vec2<u32>(served.empty, 0u));
         if (served.highest < LEVELS) {
             peaks[slot * LEVELS + served.highest] += 1u;

@@ -37,7 +37,7 @@
 //!
 //! # Example
 //! ```
-//! use leakybins::backend::{Backend, Control, Host};
+//! use leakybins::backend::{Control, Host, Pool};
 //! use leakybins::process::{Measure, ProcessSpec, leaky};
 //! use leakybins::run::{Schedule, Spec, run};
 //!
@@ -48,8 +48,8 @@
 //!     schedule: Schedule { rounds: 300, burn_in: 100, every: 10, loads_every: 1, measure: Measure::Post },
 //!     stopping: None,
 //! };
-//! let mut backend: Box<dyn Backend> = Box::new(Host::cpu());
-//! let outcome = run(&spec, &mut backend, &Control::default(), None, &mut |_| ())?;
+//! let mut pool = Pool::from(Host::cpu());
+//! let outcome = run(&spec, &mut pool, &Control::default(), None, &mut |_| ())?;
 //! assert_eq!(outcome.tally.samples(), 100 * 20);
 //! let mean_load = outcome.tally.load_per_bin.mean().expect("there are samples");
 //! assert!((mean_load - 0.43).abs() < 0.02); // 0.429 in the limit of many bins

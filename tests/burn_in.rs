@@ -8,7 +8,8 @@ use leakybins::process::start::Start;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::{BurnIn, Schedule, Spec};
 use leakybins::theory::Transient;
-use leakybins::theory::leaky::{When, predict};
+use leakybins::theory::When;
+use leakybins::theory::leaky::predict;
 
 fn find(parameters: &Parameters, rounds: u64) -> BurnIn {
     let schedule = Schedule { rounds, burn_in: 0, every: 1, loads_every: 0, measure: Measure::Post };
@@ -69,4 +70,17 @@ fn every_start_is_compared_with_both_extremes() {
         assert_eq!((&found.starts[0], found.starts.len()), (&start, compared));
         assert!(found.starts.contains(&Start::Empty) && matches!(found.starts[compared - 1], Start::Each(h) if h > 0));
     }
+}
+
+/// Of a closed process the extremes have its balls: all at random, and all in one bin, which drains within 1.65 n rounds.
+#[test]
+fn a_closed_process_is_compared_with_all_its_balls_in_one_bin() {
+    use leakybins::process::repeated;
+    let process = ProcessSpec::Repeated(repeated::Parameters { n: 64, ..Default::default() });
+    let schedule = Schedule { rounds: 2000, burn_in: 0, every: 1, loads_every: 0, measure: Measure::Post };
+    let spec = Spec { process, seed: 3, replicas: 1, schedule, stopping: None };
+    let found = BurnIn::find(&spec, &Control::default()).expect("a burn-in");
+    let starts: Vec<String> = found.starts.iter().map(ToString::to_string).collect();
+    assert_eq!(starts, ["each:1", "random:64", "one-bin:64"]);
+    assert!((105..500).contains(&found.rounds), "{found}");
 }

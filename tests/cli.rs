@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 use clap::CommandFactory;
-use leakybins::backend::{Backend, Control, Host};
+use leakybins::backend::{Control, Host, Pool};
 use leakybins::process::ProcessSpec;
 use leakybins::process::leaky::Parameters;
 use leakybins::run::{Schedule, Spec};
@@ -359,7 +359,7 @@ fn bad_input_is_refused_with_reason_and_remedy() {
         ("--seed 2^64", "exceeds 2^64 - 1"),
         ("--threads 0", "1..=4096"),
         ("--submit-ms 0", "1..=10000"),
-        ("--backend tpu", "possible values: auto, gpu, cpu, reference"),
+        ("--backend tpu", "possible values: auto, gpu, all, cpu, reference"),
         ("--confidence 95", "use e.g. 0.95"),
         ("--rel-err -1", "use e.g. 0.05"),
         ("--rel-err nan --at 3", "use e.g. 0.05"),
@@ -456,14 +456,8 @@ fn dumped_loads_are_those_of_a_library_run() {
     let process = ProcessSpec::Leaky(Parameters { n: 1000, d: 1, ..Parameters::default() });
     let spec = Spec { process, seed: 5, replicas: 7, schedule, stopping: None };
     let mut bytes = Vec::new();
-    leakybins::run::run(
-        &spec,
-        &mut (Box::new(Host::reference()) as Box<dyn Backend>),
-        &Control::default(),
-        Some(&mut bytes),
-        &mut |_| {},
-    )
-    .expect("a valid run");
+    leakybins::run::run(&spec, &mut Pool::from(Host::reference()), &Control::default(), Some(&mut bytes), &mut |_| {})
+        .expect("a valid run");
     assert_eq!(bytes.len(), 4 * 7 * 1000);
     assert!(fs::read(&path).expect("the loads") == bytes);
     assert_eq!(files(folder.path()), ["loads"]);

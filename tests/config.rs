@@ -167,7 +167,7 @@ fn a_bad_file_is_refused_with_key_and_reason() {
         ("seed = 1e300", "x.toml: seed: invalid value '1e300'"),
         ("lambda = 'lots'", "'lots' is not a rate; write a number such as"),
         ("backend = 'tpu'", "x.toml: backend: invalid value 'tpu'"),
-        ("backend = 'tpu'", "possible values: auto, gpu, cpu, reference"),
+        ("backend = 'tpu'", "possible values: auto, gpu, all, cpu, reference"),
         ("quiet = 'yes'", "x.toml: quiet: this is a text; write true or false"),
         ("threads = 0", "x.toml: threads: invalid value '0'"),
         ("output = '-'", "x.toml: output: "),

@@ -5,8 +5,7 @@ mod common;
 use common::{Case, compare, gpu, options, reference, run_on_gpu};
 use leakybins::backend::gpu::compose::Layout;
 use leakybins::backend::gpu::{Gpu, Tuning};
-use leakybins::backend::{Backend, BackendError, Control, Job, Work};
-use leakybins::process::ProcessSpec;
+use leakybins::backend::{Backend, BackendError, Control, Job, Pool, Work};
 use leakybins::process::start::Start;
 use leakybins::run::{Event, Outcome, Spec, run};
 use libtest_mimic::Failed;
@@ -27,7 +26,7 @@ fn main() {
 /// A run of several submissions.
 fn spec() -> (Spec, Tuning) {
     let case = Case::new(100, 2, 60, 1);
-    let process = ProcessSpec::Leaky(case.parameters);
+    let process = case.process;
     let spec = Spec { process, seed: 5, replicas: 200, schedule: case.schedule, stopping: None };
     (spec, Tuning { most_rounds: Some(12), ..Tuning::default() })
 }
@@ -40,7 +39,7 @@ fn outcome(losses: u32, after_submissions: u64) -> Result<(Outcome, Vec<u8>, Vec
     }
     let (mut dump, mut events) = (Vec::new(), Vec::new());
     let control = Control::default();
-    let outcome = run(&spec, &mut (Box::new(gpu) as Box<dyn Backend>), &control, Some(&mut dump), &mut |event| {
+    let outcome = run(&spec, &mut Pool::from(gpu), &control, Some(&mut dump), &mut |event| {
         events.push(event);
     })?;
     if control.rounds() != spec.replicas * spec.schedule.rounds {
@@ -58,7 +57,7 @@ fn a_lost_device_is_renewed() -> Result<(), Failed> {
     assert!(events.is_empty() && backend(&undisturbed) == "gpu");
     for after in [0, 1, 4] {
         let (disturbed, same_loads, events) = outcome(1, after)?;
-        assert!(matches!(&events[..], [Event::DeviceRenewed(_)]), "{events:?}");
+        assert!(matches!(&events[..], [Event::DeviceRenewed { .. }]), "{events:?}");
         assert_eq!(backend(&disturbed), "gpu");
         assert_eq!(disturbed.tally, undisturbed.tally, "lost after {after} submissions");
         assert!(loads == same_loads, "the loads differ");
@@ -69,7 +68,7 @@ fn a_lost_device_is_renewed() -> Result<(), Failed> {
 fn a_twice_lost_device_is_replaced_by_the_cpu() -> Result<(), Failed> {
     let (undisturbed, loads, _) = outcome(0, 0)?;
     let (disturbed, same_loads, events) = outcome(2, 1)?;
-    assert!(matches!(&events[..], [Event::DeviceRenewed(_), Event::FellBackToCpu(_)]), "{events:?}");
+    assert!(matches!(&events[..], [Event::DeviceRenewed { .. }, Event::FellBackToCpu { .. }]), "{events:?}");
     assert_eq!(backend(&disturbed), "cpu");
     assert_eq!(disturbed.tally, undisturbed.tally);
     assert!(loads == same_loads, "the loads differ");
@@ -78,7 +77,7 @@ fn a_twice_lost_device_is_replaced_by_the_cpu() -> Result<(), Failed> {
 
 /// The error of `case` on `gpu`.
 fn error(case: &Case, gpu: &mut Gpu) -> BackendError {
-    let process = ProcessSpec::Leaky(case.parameters.clone()).build().expect("a valid case");
+    let process = case.process.build().expect("a valid case");
     let work = Work::Bins(Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: true });
     match gpu.run(&work, case.replicas.clone(), &Control::default()) {
         Err(error) => error,
@@ -146,7 +145,7 @@ fn what_does_not_fit_is_refused() -> Result<(), Failed> {
 
 fn a_cancelled_run_ends() -> Result<(), Failed> {
     let case = Case::new(64, 2, 1 << 40, 4);
-    let process = ProcessSpec::Leaky(case.parameters.clone()).build()?;
+    let process = case.process.build()?;
     let work = Work::Bins(Job { process: &*process, seed: case.seed, schedule: case.schedule, keep_loads: false });
     let control = Control::default();
     let ended = std::thread::scope(|scope| {

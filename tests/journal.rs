@@ -2,12 +2,12 @@
 
 #![allow(clippy::print_stdout, reason = "counts of kills and times belong to a test's output")]
 
-use leakybins::backend::{Backend, Control, Host, StreamKind};
+use leakybins::backend::{Control, Host, Machine, Pool, StreamKind};
 use leakybins::journal::{Contents, Entry, Header, Journal, JournalError, Medium, Merged, merge, verify};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::report::{Format, Render, Report};
-use leakybins::run::{Machine, Outcome, Reason, RunError, Schedule, Shard, Spec, Stopping, replay, run, run_journaled};
+use leakybins::run::{Outcome, Reason, RunError, Schedule, Shard, Spec, Stopping, replay, run, run_journaled};
 use leakybins::stats::estimate::Band;
 use leakybins::stats::interval::Confidence;
 use leakybins::stats::{Record, Tally};
@@ -109,8 +109,7 @@ impl Medium for Memory {
 fn journaled(spec: &Spec, medium: &Memory, shard: Shard) -> Result<Outcome, RunError> {
     let mut journal = Journal::on("memory", Box::new(medium.clone()))?;
     journal.begin(header(spec))?;
-    let mut backend: Box<dyn Backend> = Box::new(Host::cpu());
-    run_journaled(spec, &mut backend, &Control::default(), (&mut journal, shard), &mut |_| ())
+    run_journaled(spec, &mut Pool::from(Host::cpu()), &Control::default(), (&mut journal, shard), None, &mut |_| ())
 }
 
 /// The journal of the whole of `spec`.
@@ -136,7 +135,7 @@ fn json(spec: &Spec, outcome: &Outcome) -> String {
 }
 
 fn plain(spec: &Spec) -> Outcome {
-    run(spec, &mut (Box::new(Host::cpu()) as Box<dyn Backend>), &Control::default(), None, &mut |_| ()).expect("valid")
+    run(spec, &mut Pool::from(Host::cpu()), &Control::default(), None, &mut |_| ()).expect("valid")
 }
 
 #[test]
@@ -861,6 +860,55 @@ mod command {
             assert!(output.stdout.is_empty() && said.contains("run the same command to continue"), "{said}");
             assert!(entries(&folder.path("a.jsonl")) > before);
         }
+    }
+
+    #[test]
+    fn the_time_between_snapshots_is_a_flag_of_a_journal() {
+        let folder = Folder::new();
+        let run = |flags: &str| {
+            folder.leakybins(&format!("run leaky --n 8 --rounds 10 --replicas 10 --seed 1 {flags}")).assert()
+        };
+        run("--snapshot-every 5m")
+            .code(2)
+            .stderr(contains("snapshots are kept beside a journal; add --out FILE for it"));
+        for wrong in ["0", "-1", "soon", "1e30"] {
+            run(&format!("--snapshot-every={wrong} --out @x")).code(2).stderr(contains("a time"));
+        }
+        run("--snapshot-every 90s --out @a --backend cpu").code(0);
+        let many = "run leaky --n 2^24 --lambda 0.01 --d 1 --rounds 1 --replicas 1 --seed 1 --out @b --backend cpu --threads 2";
+        folder.leakybins(many).assert().code(0).stderr(contains("snapshots").not());
+        let asked = many.replace("@b", "@c --snapshot-every 1m");
+        folder
+            .leakybins(&asked)
+            .assert()
+            .code(0)
+            .stderr(contains("there will be no snapshots: the replicas under way"));
+        let mut files: Vec<_> =
+            fs::read_dir(folder.0.path()).expect("a folder").flatten().map(|f| f.file_name()).collect();
+        files.sort();
+        assert_eq!(files, ["a", "b", "c"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_signal_during_the_pilot_loses_nothing() {
+        use std::io::BufRead;
+        let folder = Folder::new();
+        let run = "run leaky --backend cpu --n 1024 --lambda 1-1e-9 --d 1 --rounds 1e12 --burn-in auto --seed 3 --out @a \
+                   --progress json";
+        let text = run.replace('@', &format!("{}/", folder.0.path().display()));
+        let mut command = std::process::Command::new(PROGRAM);
+        let command = command.args(text.split_whitespace()).stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let mut said = io::BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+        let progress = said.find(|line| line.contains("\"kind\":\"progress\"")).expect("a line on the pilot");
+        assert!(progress.contains("\"of\":null") && progress.contains("\"eta_s\":null"), "{progress}");
+        let kill = ["-s", "TERM", &child.id().to_string()].map(str::to_owned);
+        assert!(std::process::Command::new("kill").args(kill).status().expect("kill runs").success());
+        let rest: Vec<String> = said.collect();
+        assert_eq!(child.wait().expect("a child of ours").code(), Some(75), "{rest:?}");
+        let last = rest.last().expect("an error");
+        assert!(last.contains("the burn-in is not found, and no block begun; run the same command"), "{last}");
     }
 
     #[cfg(unix)]

@@ -1,12 +1,8 @@
-//! Known answers: Philox and the arrival tables, from sources outside this program.
+//! Known answers: Philox and the arrival tables, from sources outside this program; `tests/registry.rs` has those of the
+//! processes.
 
-use clap::ValueEnum;
-use leakybins::process::start::Start;
-use leakybins::process::{Process, leaky};
 use leakybins::rng::philox::philox4x32;
 use leakybins::rng::thresholds::Thresholds;
-use leakybins::rng::{Draws, STREAM_VERSION};
-use leakybins::stats::Flow;
 
 fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_whitespace().collect())
@@ -50,36 +46,4 @@ fn thresholds_are_the_cumulative_probabilities_to_the_last_bit() {
         rows += 1;
     }
     assert_eq!(rows, 193);
-}
-
-/// The leaky bins against an implementation of their stream written apart from this one, in Python. A difference is a
-/// change of the drawn bits and must raise `STREAM_VERSION`.
-#[test]
-fn the_stream_is_the_documented_one() {
-    assert_eq!(STREAM_VERSION, 1, "regenerate kat/stream.txt for the new stream");
-    let mut rows = 0;
-    for fields in lines(include_str!("kat/stream.txt")) {
-        let [n, d, law, lambda, start, numbers @ ..] = fields.as_slice() else { panic!("too few fields: {fields:?}") };
-        let numbers: Vec<u64> = numbers.iter().map(|w| w.parse().expect("a whole number")).collect();
-        let [seed, replica, first, rounds, arrived, departed, digest] = numbers[..] else { panic!("{fields:?}") };
-        let parameters = leaky::Parameters {
-            n: n.parse().expect("bins"),
-            d: d.parse().expect("choices"),
-            lambda: f64::from_bits(u64::from_str_radix(lambda, 16).expect("bits of a float")),
-            arrivals: leaky::Arrivals::from_str(law, false).expect("an arrival law"),
-            start: if *start == "mean-field" { Start::MeanField } else { Start::Random(start.parse().expect("balls")) },
-        };
-        let process = leaky::Leaky::new(&parameters).expect("valid parameters");
-        let mut loads = vec![0; process.bins() as usize];
-        process.start(seed, replica as u32, &mut loads);
-        let mut flow = Flow::default();
-        for round in first..first + rounds {
-            flow.add(process.round(&Draws::new(seed, replica as u32, round), &mut loads, None));
-        }
-        let fnv1a = |hash: u64, load: &u32| (hash ^ u64::from(*load)).wrapping_mul(0x100_0000_01B3);
-        let hash = loads.iter().fold(0xCBF2_9CE4_8422_2325, fnv1a);
-        assert_eq!((flow.arrived, flow.departed, hash), (arrived.into(), departed.into(), digest), "{fields:?}");
-        rows += 1;
-    }
-    assert_eq!(rows, 12);
 }

@@ -9,9 +9,11 @@
 #[path = "common/chi_square.rs"]
 mod chi_square;
 
-use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Work};
-use leakybins::process::{Measure, Process, leaky};
-use leakybins::run::Schedule;
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Profiles, StreamKind, Work};
+use leakybins::process::start::Start;
+use leakybins::process::{Measure, Process, ProcessSpec, capped, leaky, repeated, tetris};
+use leakybins::run::{Schedule, Spec};
+use leakybins::stats::Tally;
 use serde_json::Value;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -21,7 +23,11 @@ const ALPHA: f64 = 1e-6;
 const COMPARISONS: f64 = 400.0;
 
 fn oracles(kind: &str) -> Vec<Value> {
-    let all: Value = serde_json::from_str(include_str!("oracles/leaky.json")).expect("valid JSON");
+    cases(include_str!("oracles/leaky.json"), kind)
+}
+
+fn cases(document: &str, kind: &str) -> Vec<Value> {
+    let all: Value = serde_json::from_str(document).expect("valid JSON");
     all[kind].as_array().expect("a list of cases").clone()
 }
 
@@ -148,16 +154,13 @@ fn assert_mean_load(parameters: &leaky::Parameters, seed: u64, replicas: u64, ro
     let totals = last_round(parameters, seed, replicas, rounds, Measure::Post).tally.total_load.samples;
     let error = (totals.variance().expect("samples") / (replicas - 1) as f64).sqrt();
     let t = (totals.mean().expect("samples") - meant * parameters.n as f64) / error;
-    let bound = StudentsT::new(0.0, 1.0, (replicas - 1) as f64).expect("valid");
-    let bound = bound.inverse_cdf(1.0 - ALPHA / COMPARISONS / 2.0);
-    println!("d {}, lambda {}, round {rounds}: t {t:+.2}, bound {bound:.2}", parameters.d, parameters.lambda);
-    assert!(t.abs() <= bound, "{parameters:?}, round {rounds}: t {t:+.2} exceeds {bound:.2}");
+    assert_t(&format!("d {}, lambda {}, round {rounds}", parameters.d, parameters.lambda), t, replicas);
 }
 
 #[test]
 fn a_mean_field_start_has_the_stationary_law_and_needs_no_burn_in() {
-    use leakybins::process::start::Start;
-    use leakybins::theory::leaky::{When, predict};
+    use leakybins::theory::When;
+    use leakybins::theory::leaky::predict;
     for (index, (n, lambda, d, arrivals)) in [
         (3, 0.75, 1, leaky::Arrivals::Fixed),
         (64, 0.9, 1, leaky::Arrivals::Poisson),
@@ -241,6 +244,112 @@ fn measuring_before_the_deletions_sees_the_throughput() {
     }
 }
 
+/// Observes the last of `rounds` rounds of `process` in `replicas` replicas, as a backend of `stream` draws it.
+fn last_round_of(process: &ProcessSpec, stream: StreamKind, seed: u64, replicas: u64, rounds: u64) -> Tally {
+    let schedule = Schedule { rounds, burn_in: rounds - 1, every: 1, loads_every: 1, measure: Measure::Post };
+    let spec = Spec { process: process.clone(), seed, replicas, schedule, stopping: None };
+    let form = process.build_for(stream).expect("valid parameters");
+    let mut backend: Box<dyn Backend> = match stream {
+        StreamKind::Bins => Box::new(Host::cpu()),
+        StreamKind::Profile => Box::new(Profiles),
+    };
+    backend.run(&spec.work(&form, false), 0..replicas, &Control::default()).expect("a result").tally
+}
+
+const STREAMS: [StreamKind; 2] = [StreamKind::Bins, StreamKind::Profile];
+
+/// The max load of `process` at the rounds of a case, on both streams.
+fn assert_way(case: &Value, process: &ProcessSpec, seed: u64) {
+    for (round, law) in case["rounds"].as_object().expect("laws by round") {
+        let (rounds, law) = (round.parse().expect("a round"), numbers(&law["max_load"]));
+        for stream in STREAMS {
+            let tally = last_round_of(process, stream, seed + rounds, 100_000, rounds);
+            let observed = counts_of(&tally, law.len());
+            assert_law(&format!("{} {stream:?}, round {round}", process.name()), &observed, &law);
+        }
+    }
+}
+
+fn counts_of(tally: &Tally, cells: usize) -> Vec<u64> {
+    let mut counts = vec![0; cells];
+    tally.max_load.iter().for_each(|(load, count)| counts[(load as usize).min(cells - 1)] += count);
+    counts
+}
+
+fn start(text: &str) -> Start {
+    text.parse().expect("a start")
+}
+
+#[test]
+fn repeated_balls_into_bins_have_the_exact_laws_of_small_systems() {
+    let of = |n, text: &str| ProcessSpec::Repeated(repeated::Parameters { n, start: start(text) });
+    let document = include_str!("oracles/repeated.json");
+    let mut seed = 10_000;
+    for case in cases(document, "ways") {
+        seed += 100;
+        assert_way(&case, &of(case["n"].as_u64().expect("n"), case["start"].as_str().expect("a start")), seed);
+    }
+    for case in cases(document, "stationary") {
+        let (n, m) = (case["n"].as_u64().expect("n"), case["m"].as_u64().expect("m"));
+        let law = numbers(&case["max_load"]);
+        for stream in STREAMS {
+            seed += 100;
+            // These chains forget their start within a few rounds: 60 are many.
+            let tally = last_round_of(&of(n, &format!("one-bin:{m}")), stream, seed, 40_000, 60);
+            let what = format!("repeated {stream:?}, n {n}, m {m}");
+            assert_law(&format!("{what}, stationary"), &counts_of(&tally, law.len()), &law);
+            let empty = tally.empty_bins.samples;
+            let error = (empty.variance().expect("samples") / (empty.count - 1) as f64).sqrt();
+            let meant = case["empty_fraction"].as_f64().expect("a fraction") * n as f64;
+            assert_t(&format!("{what}, empty bins"), (empty.mean().expect("samples") - meant) / error, empty.count);
+        }
+    }
+}
+
+#[test]
+fn tetris_has_the_exact_laws_of_small_systems_and_of_a_bin() {
+    let of = |case: &Value, start| {
+        let (n, lambda) = (case["n"].as_u64().expect("n"), case["lambda"].as_f64().expect("lambda"));
+        ProcessSpec::Tetris(tetris::Parameters { n, lambda, start })
+    };
+    let document = include_str!("oracles/tetris.json");
+    let mut seed = 20_000;
+    for case in cases(document, "ways") {
+        seed += 100;
+        assert_way(&case, &of(&case, start(case["start"].as_str().expect("a start"))), seed);
+    }
+    for case in cases(document, "stationary_load") {
+        let (n, law) = (case["n"].as_u64().expect("n"), numbers(&case["load"]));
+        for (from, rounds) in [(Start::Empty, 200), (Start::MeanField, 3)] {
+            for stream in STREAMS {
+                seed += 100;
+                let process = of(&case, from.clone());
+                let tally = last_round_of(&process, stream, seed, 400_000 / n.max(100), rounds);
+                let load = tally.total_load.samples;
+                let error = (load.variance().expect("samples") / (load.count - 1) as f64).sqrt();
+                let meant = case["mean"].as_f64().expect("a mean") * n as f64;
+                let what = format!("tetris {stream:?}, n {n}, {from}, load");
+                assert_t(&what, (load.mean().expect("samples") - meant) / error, load.count);
+            }
+        }
+        // Bins of a replica depend on each other: one of each replica.
+        let process = of(&case, Start::Empty).build().expect("valid parameters");
+        let schedule = Schedule { rounds: 200, burn_in: 199, every: 1, loads_every: 0, measure: Measure::Post };
+        let job = Job { process: &*process, seed: 31, schedule, keep_loads: true };
+        let result = Host::cpu().run(&Work::Bins(job), 0..4000, &Control::default()).expect("a result");
+        let loads = result.loads.chunks(n as usize).map(|bins| u64::from(bins[0]));
+        assert_law(&format!("tetris, n {n}, one bin"), &counts(loads, law.len()), &law);
+    }
+}
+
+/// Compares a t statistic of so many samples with its bound.
+fn assert_t(what: &str, t: f64, samples: u64) {
+    let bound = StudentsT::new(0.0, 1.0, (samples - 1) as f64).expect("valid");
+    let bound = bound.inverse_cdf(1.0 - ALPHA / COMPARISONS / 2.0);
+    println!("{what}: t {t:+.2}, bound {bound:.2}");
+    assert!(t.abs() <= bound, "{what}: t {t:+.2} exceeds {bound:.2}");
+}
+
 /// The comparisons have teeth: neighbouring processes are told apart with the same samples and bounds.
 #[test]
 fn wrong_processes_are_rejected() {
@@ -256,5 +365,34 @@ fn wrong_processes_are_rejected() {
         let (statistic, bound) = chi_square(&max_load_counts(&result, law.len()), &law);
         println!("{what}: chi-square {statistic:.1}, bound {bound:.1}");
         assert!(statistic > bound, "{what} passes for the right process");
+    }
+}
+
+#[test]
+fn capped_bins_have_the_exact_max_load_at_every_round_and_in_stationarity() {
+    let all: Value = serde_json::from_str(include_str!("oracles/capped.json")).expect("valid JSON");
+    for (index, case) in all["small_chain"].as_array().expect("a list of cases").iter().enumerate() {
+        let (n, c) = (case["n"].as_u64().expect("n"), case["c"].as_u64().expect("c"));
+        if c == 1 {
+            continue; // every load is 0: the pool is compared in tests/capped.rs
+        }
+        let (lambda, c) = (case["lambda"].as_f64().expect("a rate"), capped::Capacity::Finite(c));
+        let parameters = capped::Parameters { n, c, lambda, ..Default::default() };
+        let process = capped::Capped::new(&parameters).expect("valid parameters");
+        let at = case["at_round"].as_object().expect("laws by round").iter();
+        let at = at.map(|(round, law)| (round.parse().expect("a round"), law));
+        let iterated = case["rounds_iterated"].as_u64().expect("rounds to stationarity");
+        for (rounds, law) in at.chain([(iterated, &case["stationary"])]) {
+            let schedule = Schedule { rounds, burn_in: rounds - 1, every: 1, loads_every: 1, measure: Measure::Post };
+            let seed = 9000 + 100 * index as u64 + rounds;
+            let job = Job { process: &process as &dyn Process, seed, schedule, keep_loads: false };
+            let result = Host::cpu().run(&Work::Bins(job), 0..20_000, &Control::default()).expect("a result");
+            let law = numbers(&law["max_load"]);
+            assert_law(
+                &format!("capped: n {n}, c {c}, lambda {lambda}, round {rounds}"),
+                &max_load_counts(&result, law.len()),
+                &law,
+            );
+        }
     }
 }

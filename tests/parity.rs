@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{Case, assert_same, compare, gpu, reference, run_on_gpu};
+use common::{Case, assert_same, compare, gpu, reference, run_on_gpu, samples};
 use leakybins::backend::Host;
 use leakybins::backend::gpu::Tuning;
 use leakybins::backend::gpu::compose::{Layout, Multiply};
-use leakybins::process::Measure;
 use leakybins::process::leaky::Arrivals;
 use leakybins::process::start::Start;
+use leakybins::process::{Measure, ProcessSpec, capped, repeated, tetris};
 use leakybins::rng::bounded::Packing;
 use leakybins::rng::{Domain, Draws};
 use libtest_mimic::Failed;
@@ -16,6 +16,7 @@ use std::io::Write;
 
 fn main() {
     run_on_gpu(&[
+        ("every_process", every_process),
         ("small_sizes", small_sizes),
         ("layouts_and_products", layouts_and_products),
         ("large_sizes", large_sizes),
@@ -34,6 +35,34 @@ fn everywhere(case: &Case, tuning: Tuning) -> Result<(), Failed> {
     let expected = reference(case);
     compare(case, &case.run(&mut Host::cpu()), &expected)?;
     compare(case, &case.run(&mut gpu(tuning)), &expected).map_err(|e| format!("{tuning:?}: {e:?}").into())
+}
+
+/// The layouts that the process has: a pool needs the barriers of a workgroup.
+fn layouts_of(case: &Case) -> impl Iterator<Item = Layout> + use<> {
+    let process = case.process.build().expect("a valid case");
+    let pool = process.kernel().pool.is_some();
+    Layout::ALL.into_iter().filter(move |&layout| layout != Layout::Grid || !pool)
+}
+
+/// The samples of every process, in every layout that it has.
+fn every_process() -> Result<(), Failed> {
+    for process in ProcessSpec::all() {
+        for sample in samples(process.name()) {
+            let (rounds, replicas) = if sample.bins() > 50_000 { (8, 2) } else { (40, 3) };
+            let mut case = Case::of(sample, rounds, replicas);
+            for layout in layouts_of(&case) {
+                let fits = case.process.bins() <= 4096 || layout != Layout::Workgroup;
+                // Cut into submissions, between which a process must lose nothing.
+                let most_rounds = Some(if layout == Layout::Storage { 40 } else { 7 });
+                if fits {
+                    everywhere(&case, Tuning { layout: Some(layout), most_rounds, ..Tuning::default() })?;
+                }
+            }
+            case.schedule.every = 1;
+            everywhere(&case, Tuning { subgroups: false, ..Tuning::default() })?;
+        }
+    }
+    Ok(())
 }
 
 /// Every size with every d and law, in the automatic layout, at varying rates and measuring points.
@@ -234,11 +263,35 @@ fn planted_errors_are_found() -> Result<(), Failed> {
             replace(s, "peaks[slot * LEVELS + served", "peaks[(slot / 2u) * LEVELS + served")
         }),
     ];
-    for (name, mutate) in mutants {
-        for layout in Layout::ALL {
+    let deletions: [(&str, Mutate); 2] = [
+        ("deletions see the joins", |s| {
+            replace(s, "load - min(load, 1u) + joined", "load + joined - min(load + joined, 1u)")
+        }),
+        ("full bins give two balls", |s| {
+            replace(s, "load - min(load, 1u) + joined", "load - min(load, 1u + load / 9u) + joined")
+        }),
+    ];
+    let leaky = mutants.map(|(name, mutate)| (&case, &expected, name, mutate));
+    let repeated = Case::of(ProcessSpec::Repeated(repeated::Parameters { n: 1000, start: Start::OneBin(1000) }), 25, 3);
+    let tetris =
+        Case::of(ProcessSpec::Tetris(tetris::Parameters { n: 1000, lambda: 0.75, start: Start::Each(9) }), 25, 3);
+    let (of_repeated, of_tetris) = (reference(&repeated), reference(&tetris));
+    let of_repeated = deletions.map(|(name, mutate)| (&repeated, &of_repeated, name, mutate));
+    let of_tetris = deletions.map(|(name, mutate)| (&tetris, &of_tetris, name, mutate));
+    let waiting: [(&str, Mutate); 3] = [
+        ("a bin takes a ball too many", |s| replace(s, "const PLACES = 2u;", "const PLACES = 3u;")),
+        ("waiting times forget the pool", |s| replace(s, "count_wait(age + place)", "count_wait(place)")),
+        ("the pool counts as load", |s| replace(s, "let elsewhere = balls_elsewhere();", "let elsewhere = 0u;")),
+    ];
+    let pool = capped::Parameters { n: 1000, start: Start::Each(5), ..Default::default() };
+    let pool = Case::of(ProcessSpec::Capped(pool), 25, 3);
+    let of_pool = reference(&pool);
+    let of_pool = waiting.map(|(name, mutate)| (&pool, &of_pool, name, mutate));
+    for (case, expected, name, mutate) in leaky.into_iter().chain(of_repeated).chain(of_tetris).chain(of_pool) {
+        for layout in layouts_of(case) {
             let tuning = Tuning { layout: Some(layout), mutate: Some(mutate), ..Tuning::default() };
-            if compare(&case, &case.run(&mut gpu(tuning)), &expected).is_ok() {
-                return Err(format!("not found in the layout {layout:?}: {name}").into());
+            if compare(case, &case.run(&mut gpu(tuning)), expected).is_ok() {
+                return Err(format!("{}: not found in the layout {layout:?}: {name}", case.process.name()).into());
             }
         }
     }

@@ -59,7 +59,7 @@ fn survival_of_a_run() {
         &[
             "Leaky bins: how often the max load reaches k",
             "n = 1024, λ = 0.95, d = 2, binomial arrivals, start empty",
-            "256 replicas, 2000 rounds each, the first 1000 left out, loads after the deletions, seed 1",
+            "256 replicas, 2000 rounds each, the first 1000 left out, loads at the end of a round, seed 1",
             "max load k, in balls",
             "P(M ≥ k)",
             "10⁻³",
@@ -247,6 +247,37 @@ fn recovery_from_a_start() {
     assert_eq!(corners, rounds.map(|rounds| 2 * rounds), "round 0 has no place on a logarithmic axis");
 }
 
+#[test]
+fn costs_of_a_round_over_n() {
+    let points = |seconds: f64| {
+        json!([
+            {"n": 1000, "seconds": seconds, "low": seconds, "high": 2.0 * seconds},
+            {"n": 1e12, "seconds": 9.0 * seconds, "low": seconds, "high": 10.0 * seconds}
+        ])
+    };
+    let series = json!([
+        {"backend": "profile", "d": 2, "points": points(4e-6)},
+        {"backend": "profile", "d": 1, "points": points(9e-6)},
+        {"backend": "cpu", "d": 2, "points": points(2e-6)}
+    ]);
+    let text = svg(&json!({"kind": "cost", "parameters": {"lambda": 0.95}, "series": series}).to_string(), None);
+    let picture = Document::parse(&text).expect("XML");
+    assert_texts(
+        &picture,
+        &[
+            "λ = 0.95",
+            "number of bins n",
+            "time of a round of one replica, in microseconds",
+            "profile, d = 2",
+            "profile, d = 1",
+            "cpu, d = 2",
+        ],
+    );
+    // Two points and the mark in the legend of each; one colour a backend, one form a number of choices.
+    assert_eq!(count(&picture, "circle", "fill", BLUE), 2 + 1);
+    assert_eq!(picture.descendants().filter(|node| node.tag_name().name() == "circle").count(), 2 * (2 + 1));
+}
+
 /// Width, height and pixels of a PNG.
 fn decoded(bytes: &[u8]) -> (u32, u32, Vec<u8>) {
     assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"));
@@ -308,7 +339,7 @@ fn what_has_no_picture_is_refused_with_reason_and_remedy() {
         ("not JSON".into(), None, "cannot be read (expected"),
         ("[1]".into(), None, "as --format json writes it"),
         ("[".repeat(1_000_000), None, "cannot be read ("),
-        ("{}".into(), None, "no field 'kind'; kinds with a picture are run, theory, sweep, recover and tail"),
+        ("{}".into(), None, "no field 'kind'; kinds with a picture are run, theory, sweep, recover, tail and cost"),
         (r#"{"kind": "sieve"}"#.into(), None, "the unknown kind 'sieve'"),
         (r#"{"kind": "run", "schema": 9}"#.into(), None, "schema 9, but this version draws schema 1"),
         (r#"{"kind": "run"}"#.into(), None, "missing field `observables`"),
@@ -323,6 +354,8 @@ fn what_has_no_picture_is_refused_with_reason_and_remedy() {
         (THEORY.into(), Some(View::Histogram), "kind 'theory' has no such view; use survival"),
         (SWEEP.into(), Some(View::Survival), "kind 'sweep' has no such view; use scaling"),
         (RECOVER.into(), Some(View::Survival), "kind 'recover' has no such view; use recovery"),
+        (r#"{"kind": "cost", "series": []}"#.into(), Some(View::Scaling), "kind 'cost' has no such view; use cost"),
+        (r#"{"kind": "cost", "series": []}"#.into(), None, "nothing to draw (no time of a round)"),
         (r#"{"kind": "theory"}"#.into(), None, "no level with a positive probability"),
         (r#"{"kind": "sweep", "points": []}"#.into(), None, "no point with a mean max load and lambda < 1"),
         (
@@ -488,7 +521,7 @@ mod command {
             (". -o x.svg", ". cannot be read ("),
             ("empty.json -o x.svg", "empty.json: the document cannot be read (EOF"),
             ("sweep.json --view survival -o x.svg", "a document of the kind 'sweep' has no such view; use scaling"),
-            ("sweep.json --view pie -o x.svg", "possible values: survival, histogram, scaling, recovery"),
+            ("sweep.json --view pie -o x.svg", "possible values: survival, histogram, scaling, recovery, cost"),
         ] {
             leakybins(&format!("plot {arguments}"), folder).assert().code(2).stdout("").stderr(contains(message));
         }

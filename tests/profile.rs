@@ -6,17 +6,18 @@
 
 #![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
 
-use leakybins::backend::{Backend, Choice, Control, Host, Job, ProfileJob, Profiles, StreamKind, Work};
+use leakybins::backend::{Backend, Choice, Control, Host, Job, Pool, ProfileJob, Profiles, StreamKind, Work};
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ParameterError, ProcessSpec};
-use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower};
+use leakybins::profile::{Level, PROFILE_STREAM_VERSION, Profile, ProfileChain, Thrower, Watch};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
 use leakybins::run::{self, BurnIn, RunError, Schedule, Spec, SpecError};
 use leakybins::stats::Tally;
 use leakybins::theory::SmallChain;
-use leakybins::theory::leaky::{When, predict};
+use leakybins::theory::When;
+use leakybins::theory::leaky::predict;
 use rayon::prelude::*;
 use serde_json::Value;
 use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor, StudentsT};
@@ -36,16 +37,22 @@ fn profiles(parameters: &Parameters, seed: u64, replicas: u64, rounds: u64, meas
         let draws = |round| Draws::new(seed, replica as u32, round);
         let mut stream = Stream::new(&draws(0), Domain::Start);
         let mut thrower = Thrower::default();
-        let mut profile = process.start(&mut stream, &mut thrower);
-        assert_eq!(profile.bins(), parameters.n);
+        let mut state = process.start(&mut stream, &mut thrower);
+        assert_eq!(state.bins.bins(), parameters.n);
         for round in 0..rounds {
             stream.restart(&draws(round), Domain::Profile);
-            process.arrive(&mut stream, &mut thrower, &mut profile);
-            if round + 1 < rounds || measure == Measure::Post {
-                process.depart(&mut stream, &mut profile);
+            let mut observed = state.bins.clone();
+            let mut loads = |at, profile: &Profile| {
+                if at == measure {
+                    observed = profile.clone();
+                }
+            };
+            process.round(&mut stream, &mut thrower, &mut state, &mut Watch { loads: &mut loads, further: None });
+            if round + 1 == rounds {
+                return observed;
             }
         }
-        profile
+        state.bins
     };
     (0..replicas).into_par_iter().map(one).collect()
 }
@@ -463,8 +470,8 @@ fn a_run_of_the_largest_n_counts_beyond_64_bits() {
     const N: u64 = 1_000_000_000_000_000;
     let mut spec = spec(leaky(N, 2, 0.9, Start::Empty), 1000);
     (spec.schedule.rounds, spec.schedule.every) = (60, 1);
-    let mut backend: Box<dyn Backend> = Box::new(Profiles);
-    let outcome = run::run(&spec, &mut backend, &Control::default(), None, &mut |_| {}).expect("a result");
+    let mut pool = Pool::from(Profiles);
+    let outcome = run::run(&spec, &mut pool, &Control::default(), None, &mut |_| {}).expect("a result");
     let name = outcome.machine.as_ref().map(|machine| machine.backend.as_str());
     assert_eq!((outcome.stream, name), (StreamKind::Profile, Some("profile")));
     let Tally { flow, load_per_bin, replicas, .. } = &outcome.tally;
@@ -476,7 +483,7 @@ fn a_run_of_the_largest_n_counts_beyond_64_bits() {
     assert_eq!(spec.blocks(&form).collect::<Vec<_>>(), std::slice::from_ref(&(0..1000)), "replicas share the threads");
     let mut parts = Tally::default();
     for block in [0..1, 1..400, 400..1000] {
-        parts.merge(&backend.run(&spec.work(&form, false), block, &Control::default()).expect("a result").tally);
+        parts.merge(&Profiles.run(&spec.work(&form, false), block, &Control::default()).expect("a result").tally);
     }
     assert_eq!(parts, outcome.tally);
 }
@@ -500,13 +507,13 @@ fn each_backend_takes_the_form_that_it_is_for() {
 #[test]
 fn what_needs_single_bins_is_refused_with_a_remedy() {
     let large = spec(leaky(1 << 32, 2, 0.9, Start::Empty), 1);
-    let refused = |backend: Box<dyn Backend>, dump: bool| {
-        let (mut backend, mut loads) = (backend, Vec::new());
-        let dump = dump.then_some(&mut loads as &mut dyn Write);
-        run::run(&large, &mut backend, &Control::default(), dump, &mut |_| {}).expect_err("refused").to_string()
+    let refused = |mut pool: Pool, dump: bool| {
+        let mut loads = Vec::new();
+        let dump = dump.then_some(&mut loads as &mut (dyn Write + Send));
+        run::run(&large, &mut pool, &Control::default(), dump, &mut |_| {}).expect_err("refused").to_string()
     };
-    assert!(refused(Box::new(Host::cpu()), false).contains("use n <= 2^31, or `leakybins run` with --backend profile"));
-    assert!(refused(Box::new(Profiles), true).contains("no loads of single bins to dump; use --backend cpu"));
+    assert!(refused(Host::cpu().into(), false).contains("use n <= 2^31, or `leakybins run` with --backend profile"));
+    assert!(refused(Profiles.into(), true).contains("no loads of single bins to dump; use --backend cpu"));
     let pilot = BurnIn::find(&large, &Control::default());
     assert!(matches!(pilot, Err(RunError::Spec(SpecError::PilotBins(n))) if n == 1 << 32), "{pilot:?}");
 }
@@ -521,10 +528,10 @@ fn auto_is_profiles_by_a_rule_that_reads_the_specification_alone() {
         (leaky(MANY - 1, 2, 0.95, Start::Empty), false),
         (leaky(MANY, 2, 1.0, Start::OneBin(1 << 31)), true),
         (leaky(MANY, 2, 0.95, file()), false),
-        // With one choice the drift (1 - lambda) n must be 2^14.
-        (leaky(MANY, 1, 1.0 - 1.0 / 256.0, Start::Empty), true),
-        (leaky(MANY, 1, 1.0 - 1.0 / 257.0, Start::Empty), false),
-        (leaky(1 << 30, 1, 1.0 - 1.0 / 257.0, Start::Empty), true),
+        // With one choice the drift (1 - lambda) n must be 2^10.
+        (leaky(MANY, 1, 1.0 - 1.0 / 4096.0, Start::Empty), true),
+        (leaky(MANY, 1, 1.0 - 1.0 / 4097.0, Start::Empty), false),
+        (leaky(1 << 30, 1, 1.0 - 1.0 / 4097.0, Start::Empty), true),
         (leaky(1 << 31, 1, 1.0, Start::Empty), false),
         (leaky((1 << 31) + 1, 1, 1.0, Start::Empty), true),
     ] {

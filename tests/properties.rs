@@ -1,12 +1,12 @@
 //! What holds for every specification, tried on random small ones.
 
-use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Work};
+use leakybins::backend::{Backend, BlockResult, Control, Host, Job, Pool, Work};
 use leakybins::number;
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::{Schedule, Spec, Stopping, run};
-use leakybins::stats::{Flow, Histogram, Moments, Record, Tally};
+use leakybins::stats::{Flow, Further, Histogram, Moments, Record, Tally};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -57,12 +57,10 @@ fn specs() -> impl Strategy<Value = Spec> {
     })
 }
 
-fn histograms() -> impl Strategy<Value = Histogram> {
-    prop::collection::vec(
-        (prop_oneof![0u64..50, 4090u64..4100, 0u64..1 << 31], prop_oneof![0u128..1 << 20, 1u128 << 64..1 << 100]),
-        0..12,
-    )
-    .prop_map(|counts| {
+/// Histograms with some counts of `many`.
+fn histograms(many: Range<u128>) -> impl Strategy<Value = Histogram> {
+    let values = prop_oneof![0u64..50, 4090u64..4100, 0u64..1 << 31];
+    prop::collection::vec((values, prop_oneof![0u128..1 << 20, many]), 0..12).prop_map(|counts| {
         let mut histogram = Histogram::default();
         counts.into_iter().for_each(|(value, count)| histogram.add(value, count));
         histogram
@@ -77,12 +75,25 @@ fn moments() -> impl Strategy<Value = Moments> {
     })
 }
 
+fn further() -> impl Strategy<Value = Further> {
+    let numbers = prop::collection::vec(0u64..1 << 40, 0..4);
+    let counts = prop::collection::vec((0usize..3, 0u64..50, 0u128..1 << 20), 0..8);
+    (numbers, counts).prop_map(|(numbers, counts)| {
+        let mut further = Further::default();
+        numbers.into_iter().enumerate().for_each(|(place, value)| further.number(place, value));
+        counts.into_iter().for_each(|(place, value, count)| further.count(place, value, count));
+        further
+    })
+}
+
 fn records() -> impl Strategy<Value = Record> {
     let counts = (0u128..1 << 100, 0u128..1 << 100);
-    (counts, histograms(), moments(), moments(), histograms()).prop_map(
-        |((arrived, departed), max_load, total_load, empty_bins, load_per_bin)| {
+    // A round is one sample of the max load, whose squares are summed, and many of the load of a bin, whose are not.
+    let (rounds, bins) = (1 << 27..1 << 28, 1 << 64..1 << 100);
+    (counts, histograms(rounds), moments(), moments(), histograms(bins), further()).prop_map(
+        |((arrived, departed), max_load, total_load, empty_bins, load_per_bin, further)| {
             let flow = Flow { arrived, departed };
-            Record { flow, max_load, total_load, empty_bins, load_per_bin }
+            Record { flow, max_load, total_load, empty_bins, load_per_bin, further }
         },
     )
 }
@@ -130,7 +141,7 @@ proptest! {
     #[test]
     fn exactly_the_scheduled_rounds_are_sampled(spec in specs()) {
         let control = Control::default();
-        let tally = run(&spec, &mut (Box::new(Host::cpu()) as Box<dyn Backend>), &control, None, &mut |_| {}).expect("a valid run").tally;
+        let tally = run(&spec, &mut Pool::from(Host::cpu()), &control, None, &mut |_| {}).expect("a valid run").tally;
         let Schedule { rounds, burn_in, every, loads_every, .. } = spec.schedule;
         let ProcessSpec::Leaky(Parameters { n, .. }) = spec.process else { unreachable!("only leaky bins are drawn") };
         // Counted from the definition, round by round in the user's count 1, 2, ..

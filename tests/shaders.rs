@@ -4,7 +4,7 @@
 use leakybins::backend::gpu::compose::{self, Layout, Multiply, Variant};
 use leakybins::backend::gpu::records::{MomentWords, Run, Seen, State};
 use leakybins::process::leaky::{Leaky, Parameters};
-use leakybins::process::{Measure, Process};
+use leakybins::process::{Measure, Process, ProcessSpec};
 use leakybins::rng::bounded::Packing;
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
@@ -60,6 +60,11 @@ fn every_composition_is_valid_and_translates() {
             let (module, info) = parse(&compose::simulation(&process.kernel(), &variant));
             translate(&module, &info);
         }
+    }
+    let capped = ProcessSpec::Capped(Default::default()).build().expect("valid parameters");
+    for variant in variants().filter(|variant| variant.layout != Layout::Grid) {
+        let (module, info) = parse(&compose::simulation(&capped.kernel(), &variant));
+        translate(&module, &info);
     }
     for multiply in Multiply::ALL {
         let (module, info) = parse(&compose::known_answers(&Packing::new((1 << 31) + 1, 3), multiply));
@@ -118,7 +123,11 @@ fn host_and_device_agree_on_the_structs() {
             loads_every,
         }
     );
-    same_layout!(&module, "State", State { total_low, total_high, balls, flags, departed, empty, highest });
+    same_layout!(
+        &module,
+        "State",
+        State { total_low, total_high, occupied, oldest, balls, flags, departed, empty, highest }
+    );
     same_layout!(
         &module,
         "Moments",
@@ -140,7 +149,17 @@ fn host_and_device_agree_on_the_structs() {
     same_layout!(
         &module,
         "Seen",
-        Seen { rounds, samples, arrived_low, arrived_high, departed_low, departed_high, total_load, empty_bins }
+        Seen {
+            rounds,
+            samples,
+            arrived_low,
+            arrived_high,
+            departed_low,
+            departed_high,
+            total_load,
+            empty_bins,
+            elsewhere
+        }
     );
 }
 

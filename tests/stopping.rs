@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "coverages and bounds belong to a test's output")]
 
-use leakybins::backend::{Backend, Control, Host};
+use leakybins::backend::{Control, Host, Pool};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::{Outcome, Reason, Schedule, Spec, Stopping, run, stopping};
@@ -24,7 +24,7 @@ fn rules() -> Stopping {
 }
 
 fn outcome(spec: &Spec, host: Host) -> Outcome {
-    run(spec, &mut (Box::new(host) as Box<dyn Backend>), &Control::default(), None, &mut |_| ()).expect("a valid run")
+    run(spec, &mut Pool::from(host), &Control::default(), None, &mut |_| ()).expect("a valid run")
 }
 
 fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
@@ -75,9 +75,14 @@ fn a_level_that_is_never_seen_is_unmet() {
 }
 
 #[test]
-fn a_run_without_time_ends_at_the_first_look() {
+fn a_run_without_time_ends_after_the_first_block() {
     let ended = outcome(&spec(4, 20, 10, Stopping { max_time: Some(1e-9), ..rules() }), Host::cpu());
     assert_eq!((ended.reason, ended.tally.replicas), (Reason::MaxTime, 32));
+    // Blocks of many bins have fewer replicas.
+    let mut large = spec(4, 1, 0, Stopping { max_time: Some(1e-9), ..rules() });
+    large.process = ProcessSpec::Leaky(Parameters { n: 1 << 22, lambda: 0.01, d: 1, ..Parameters::default() });
+    let ended = outcome(&large, Host::cpu());
+    assert_eq!((ended.reason, ended.tally.replicas), (Reason::MaxTime, 16));
     let ended = outcome(&spec(4, 20, 10, Stopping { max_time: Some(1e9), ..rules() }), Host::cpu());
     assert_eq!((ended.reason, ended.tally.replicas), (Reason::Replicas, 20_000));
 }

@@ -5,7 +5,8 @@
 use assert_cmd::Command;
 use leakybins::process::Measure;
 use leakybins::process::leaky::Parameters;
-use leakybins::theory::leaky::{When, predict};
+use leakybins::theory::When;
+use leakybins::theory::leaky::predict;
 use predicates::str::contains;
 use serde_json::Value;
 

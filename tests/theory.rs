@@ -5,7 +5,8 @@ use assert_cmd::Command;
 use leakybins::process::Measure;
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
-use leakybins::theory::leaky::{Basis, Prediction, When, predict};
+use leakybins::theory::leaky::predict;
+use leakybins::theory::{Basis, Prediction, When};
 use leakybins::theory::{SmallChain, TheoryError, Transient, bounds};
 use serde_json::Value;
 

@@ -1,15 +1,21 @@
 //! Where blocks of replicas are computed. Every backend gives the same bits, but the one on profiles, which gives
 //! another sample of the same law ([`StreamKind`]).
 
+mod control;
 pub mod gpu;
 mod host;
 pub(crate) mod memory;
+mod pool;
 mod profile;
+mod segments;
 mod select;
 
+pub use control::Control;
 pub use host::Host;
 pub(crate) use host::advance;
+pub use pool::{Machine, Pool};
 pub use profile::{ProfileJob, Profiles};
+pub use segments::{Begun, Keeper, Partial, Unkept};
 pub use select::{Choice, Options, open};
 
 use crate::process::leaky::{Arrivals, Leaky, Parameters};
@@ -20,43 +26,6 @@ use crate::run::Schedule;
 use crate::stats::Tally;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// Shared with a running backend: how far it is, and whether it should stop.
-#[derive(Debug, Default)]
-pub struct Control {
-    cancelled: AtomicBool,
-    rounds: AtomicU64,
-}
-
-impl Control {
-    /// Asks the backend to stop at the next opportunity.
-    pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether [`Control::cancel`] was called.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-
-    /// Reports rounds done, counted over all replicas.
-    pub fn advance(&self, rounds: u64) {
-        self.rounds.fetch_add(rounds, Ordering::Relaxed);
-    }
-
-    /// Takes back rounds reported by a block that has to be redone.
-    pub fn retract(&self, rounds: u64) {
-        self.rounds.fetch_sub(rounds, Ordering::Relaxed);
-    }
-
-    /// Rounds done so far, counted over all replicas.
-    #[must_use]
-    pub fn rounds(&self) -> u64 {
-        self.rounds.load(Ordering::Relaxed)
-    }
-}
 
 /// A run bin by bin.
 #[derive(Clone, Copy, Debug)]
@@ -193,6 +162,21 @@ pub trait Backend: Send {
     /// # Errors
     /// [`BackendError`]; a result is returned only if it conserves balls.
     fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError>;
+
+    /// The same from where `keeper` has the block, which is given the block in the middle when it asks for it. A backend
+    /// that does not know how begins the block anew.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run).
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        _keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
+        self.run(work, block, control)
+    }
 
     /// Starts afresh after [`BackendError::Lost`], and checks what it gets as [`open`] does.
     ///

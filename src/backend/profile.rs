@@ -3,14 +3,13 @@
 //! The law is that of the other backends, the bits are not, and there is room for
 //! [`MAX_BINS`](crate::profile::MAX_BINS) bins.
 
-use super::{Backend, BackendError, BlockResult, Control, StreamKind, Work, check_conservation};
-use crate::process::Measure;
-use crate::profile::{Profile, ProfileChain, Thrower};
+use super::segments::{Segments, Walker};
+use super::{Backend, BackendError, BlockResult, Control, Keeper, StreamKind, Unkept, Work};
+use crate::profile::{Level, Profile, ProfileChain, State, Thrower, Watch};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 use crate::run::Schedule;
-use crate::stats::{Flow, Record, Tally};
-use rayon::prelude::*;
+use crate::stats::{Record, Tally};
 use std::ops::Range;
 
 /// Rounds between two looks at the control: some milliseconds of work.
@@ -32,8 +31,18 @@ impl Backend for Profiles {
     }
 
     fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        self.run_kept(work, block, control, &Unkept)
+    }
+
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         let Work::Profile(job) = work else { return Err(self.stream().refuse()) };
-        Ok(BlockResult { tally: job.run(block, control)?, loads: Vec::new() })
+        Ok(BlockResult { tally: job.run_kept(block, control, keeper)?, loads: Vec::new() })
     }
 }
 
@@ -81,16 +90,13 @@ impl ProfileJob<'_> {
     /// # Errors
     /// [`BackendError`]; a result is returned only if it conserves balls.
     pub fn run(&self, block: Range<u64>, control: &Control) -> Result<Tally, BackendError> {
+        self.run_kept(block, control, &Unkept)
+    }
+
+    fn run_kept(&self, block: Range<u64>, control: &Control, keeper: &dyn Keeper) -> Result<Tally, BackendError> {
         self.check_counts()?;
-        let tally = (block.clone().into_par_iter())
-            .try_fold(|| Worker::new(self), |worker, replica| worker.replica(self, replica, control))
-            .map(|worker| worker.map(|w| w.tally))
-            .try_reduce(Tally::default, |mut a, b| {
-                a.merge(&b);
-                Ok(a)
-            })?;
-        check_conservation(&tally, &block)?;
-        Ok(tally)
+        let segments = Segments { rounds: self.schedule.rounds, step: ROUNDS_PER_STEP, control, keeper };
+        segments.block(block, || Worker::new(self))
     }
 
     /// Largest total load for which the squares of the replicas' sums fit their sum.
@@ -100,53 +106,83 @@ impl ProfileJob<'_> {
     }
 }
 
-/// One thread's memory and the tally of its replicas so far.
-struct Worker {
+/// One thread's memory and profile.
+struct Worker<'a> {
+    job: &'a ProfileJob<'a>,
+    most_balls: u64,
     stream: Stream,
     thrower: Thrower,
-    tally: Tally,
+    state: State,
 }
 
-impl Worker {
-    fn new(job: &ProfileJob<'_>) -> Self {
+impl<'a> Worker<'a> {
+    fn new(job: &'a ProfileJob<'a>) -> Self {
         let stream = Stream::new(&Draws::new(job.seed, 0, 0), Domain::Start);
-        Self { stream, thrower: Thrower::default(), tally: Tally::default() }
-    }
-
-    /// Runs all rounds of `replica`.
-    fn replica(mut self, job: &ProfileJob<'_>, replica: u64, control: &Control) -> Result<Self, BackendError> {
-        let draws = |round| Draws::new(job.seed, replica as u32, round);
-        let (stream, thrower) = (&mut self.stream, &mut self.thrower);
-        stream.restart(&draws(0), Domain::Start);
-        let mut profile = job.process.start(stream, thrower);
-        self.tally.initial_balls += profile.balls();
-        let mut record = Record::default();
-        let most_balls = job.most_balls();
-        for round in 0..job.schedule.rounds {
-            if round % ROUNDS_PER_STEP == 0 {
-                if control.is_cancelled() {
-                    return Err(BackendError::Cancelled);
-                }
-                control.advance(ROUNDS_PER_STEP.min(job.schedule.rounds - round));
-            }
-            stream.restart(&draws(round), Domain::Profile);
-            let arrived = job.process.arrive(stream, thrower, &mut profile);
-            if job.schedule.measure == Measure::Pre {
-                sample(job, round, &profile, most_balls, &mut record)?;
-            }
-            let departed = job.process.depart(stream, &mut profile);
-            if job.schedule.measure == Measure::Post {
-                sample(job, round, &profile, most_balls, &mut record)?;
-            }
-            record.flow.add(Flow { arrived: arrived.into(), departed: departed.into() });
-        }
-        self.tally.final_balls += profile.balls();
-        self.tally.add(&record);
-        Ok(self)
+        let (most_balls, thrower, state) = (job.most_balls(), Thrower::default(), Profile::default().into());
+        Self { job, most_balls, stream, thrower, state }
     }
 }
 
-/// Adds `profile` to `record` where the round is sampled.
+impl Walker for Worker<'_> {
+    fn start(&mut self, replica: u64) {
+        self.stream.restart(&Draws::new(self.job.seed, replica as u32, 0), Domain::Start);
+        self.state = self.job.process.start(&mut self.stream, &mut self.thrower);
+    }
+
+    fn resume(&mut self, state: &[u64]) {
+        let (bins, elsewhere) = state[1..].split_at(2 * state[0] as usize);
+        let bins = Profile::new(bins.chunks_exact(2).map(|level| Level { load: level[0], bins: level[1] }));
+        self.state = State { bins, elsewhere: elsewhere.to_vec() };
+    }
+
+    fn state(&self) -> Vec<u64> {
+        let State { bins, elsewhere } = &self.state;
+        let levels = bins.levels().iter().flat_map(|level| [level.load, level.bins]);
+        std::iter::once(bins.levels().len() as u64).chain(levels).chain(elsewhere.iter().copied()).collect()
+    }
+
+    fn balls(&self) -> u128 {
+        self.state.balls()
+    }
+
+    fn step(&mut self, replica: u64, rounds: Range<u64>, record: &mut Record) -> Result<(), BackendError> {
+        let Self { job, most_balls, stream, thrower, state } = self;
+        // Apart from the record, which the loads go to at the same time.
+        let mut further = std::mem::take(&mut record.further);
+        for round in rounds {
+            stream.restart(&Draws::new(job.seed, replica as u32, round), Domain::Profile);
+            let mut sampled = Ok(());
+            let samples = job.schedule.samples(round);
+            let mut loads = |measure, profile: &Profile| {
+                if samples && measure == job.schedule.measure {
+                    sampled = sample(job, round, profile, *most_balls, record);
+                }
+            };
+            let mut watch = Watch { loads: &mut loads, further: samples.then_some(&mut further) };
+            let flow = job.process.round(stream, thrower, state, &mut watch);
+            sampled?;
+            if samples {
+                check_total(state.balls() - state.bins.balls(), *most_balls)?;
+            }
+            record.flow.add(flow);
+        }
+        record.further = further;
+        Ok(())
+    }
+}
+
+/// Refuses a number of balls too large for the sums of its squares.
+fn check_total(balls: u128, most_balls: u64) -> Result<(), BackendError> {
+    if balls <= u128::from(most_balls) {
+        return Ok(());
+    }
+    Err(BackendError::Unsupported(format!(
+        "a total of {balls} balls is too large for the exact sums of squares of this run (of 128 bits, which hold \
+         {most_balls} balls a sample here); sample less often (--every), or use fewer replicas or bins"
+    )))
+}
+
+/// Adds `profile`, of a sampled round, to `record`.
 fn sample(
     job: &ProfileJob<'_>,
     round: u64,
@@ -154,16 +190,8 @@ fn sample(
     most_balls: u64,
     record: &mut Record,
 ) -> Result<(), BackendError> {
-    if !job.schedule.samples(round) {
-        return Ok(());
-    }
     let balls = profile.balls();
-    if balls > u128::from(most_balls) {
-        return Err(BackendError::Unsupported(format!(
-            "a total load of {balls} balls is too large for the exact sums of squares of this run (of 128 bits, which \
-             hold {most_balls} balls a sample here); sample less often (--every), or use fewer replicas or bins"
-        )));
-    }
+    check_total(balls, most_balls)?;
     record.sample(profile.max_load(), balls as u64, profile.empty_bins());
     if job.schedule.samples_loads(round) {
         for level in profile.levels() {
@@ -176,6 +204,7 @@ fn sample(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Measure;
     use crate::process::leaky::{LeakyProfile, Parameters};
     use std::thread;
     use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Which backend a run gets.
 
 use super::gpu::{Gpu, Tuning};
-use super::{Backend, BackendError, Host, Profiles, StreamKind};
+use super::{Backend, BackendError, Host, Pool, Profiles, StreamKind};
 use crate::process::ProcessSpec;
 use std::time::Duration;
 
@@ -11,8 +11,10 @@ pub enum Choice {
     /// Profiles for many bins (from 2^22, by a fixed rule); else a real GPU if there is one, else the CPU
     #[default]
     Auto,
-    /// The GPU
+    /// The GPU, or those that --gpu names
     Gpu,
+    /// All GPUs, or those that --gpu names, and the CPU together
+    All,
     /// The fast CPU path
     Cpu,
     /// The plain definition
@@ -23,7 +25,7 @@ pub enum Choice {
 
 impl Choice {
     /// What [`Choice::Auto`] is for `process`: profiles by the rule of
-    /// [`ProcessSpec::prefers_profile`], unless the loads of single bins are wanted; whether it is the GPU or the CPU
+    /// [`Model::prefers_profile`](crate::process::Model::prefers_profile), unless the loads of single bins are wanted; whether it is the GPU or the CPU
     /// else, which give the same bits, is open. The other choices are what they are.
     #[must_use]
     pub fn resolve(self, process: &ProcessSpec, keep_loads: bool) -> Choice {
@@ -37,7 +39,7 @@ impl Choice {
     #[must_use]
     pub fn stream(self) -> StreamKind {
         match self {
-            Choice::Auto | Choice::Gpu | Choice::Cpu | Choice::Reference => StreamKind::Bins,
+            Choice::Auto | Choice::Gpu | Choice::All | Choice::Cpu | Choice::Reference => StreamKind::Bins,
             Choice::Profile => StreamKind::Profile,
         }
     }
@@ -46,7 +48,8 @@ impl Choice {
 /// How to find and drive a GPU.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Adapter by index, part of its name, or `pci:ADDRESS`; the first fitting one where there is none.
+    /// Adapters by index, part of the name, or `pci:ADDRESS`, with commas between several; or `all`. The first fitting one
+    /// where there is none.
     pub gpu: Option<String>,
     /// Whether a software adapter may be used.
     pub allow_software: bool,
@@ -62,28 +65,39 @@ impl Default for Options {
     }
 }
 
-/// Opens the backend that `choice` and `options` ask for. A GPU is compared with the reference first.
+/// Opens the backends that `choice` and `options` ask for. Each GPU is compared with the reference first.
 ///
 /// # Errors
 /// [`BackendError::NoAdapter`] where a GPU was asked for and none fits; the message lists what there is.
 /// [`BackendError::SelfCheck`] where the GPU computes wrongly. With [`Choice::Auto`] the CPU is taken only where there
 /// is no GPU: one that is named and missing, or that is there and fails, is an error. Whether a process had better run on
 /// profiles is [`Choice::resolve`]'s to say.
-pub fn open(choice: Choice, options: &Options) -> Result<Box<dyn Backend>, BackendError> {
+pub fn open(choice: Choice, options: &Options) -> Result<Pool, BackendError> {
     match choice {
-        Choice::Reference => Ok(Box::new(Host::reference())),
-        Choice::Cpu => Ok(Box::new(Host::cpu())),
-        Choice::Profile => Ok(Box::new(Profiles)),
-        Choice::Gpu => open_gpu(options),
-        Choice::Auto => match open_gpu(options) {
-            Err(BackendError::NoAdapter(_)) if options.gpu.is_none() => Ok(Box::new(Host::cpu())),
-            other => other,
+        Choice::Reference => Ok(Host::reference().into()),
+        Choice::Cpu => Ok(Host::cpu().into()),
+        Choice::Profile => Ok(Profiles.into()),
+        Choice::Gpu => Pool::new(open_gpus(options)?),
+        Choice::Auto => match open_gpus(options) {
+            Err(BackendError::NoAdapter(_)) if options.gpu.is_none() => Ok(Host::cpu().into()),
+            gpus => Pool::new(gpus?),
         },
+        Choice::All => {
+            let gpu = Some(options.gpu.clone().unwrap_or_else(|| "all".to_owned()));
+            let mut backends = open_gpus(&Options { gpu, ..options.clone() })?;
+            // A GPU wants a core whenever its host thread has something to do.
+            let threads = rayon::current_num_threads().saturating_sub(backends.len()).max(1);
+            backends.push(Box::new(Host::cpu_apart(threads)?));
+            Pool::new(backends)
+        }
     }
 }
 
-fn open_gpu(options: &Options) -> Result<Box<dyn Backend>, BackendError> {
-    let mut gpu = Gpu::open(options)?;
-    gpu.self_check()?;
-    Ok(Box::new(gpu))
+fn open_gpus(options: &Options) -> Result<Vec<Box<dyn Backend>>, BackendError> {
+    let mut backends: Vec<Box<dyn Backend>> = Vec::new();
+    for mut gpu in Gpu::open_each(options)? {
+        gpu.self_check()?;
+        backends.push(Box::new(gpu));
+    }
+    Ok(backends)
 }

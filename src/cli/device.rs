@@ -1,7 +1,7 @@
 //! Where to compute, as flags.
 
 use super::exit::Refused;
-use crate::backend::{self, Backend, Choice};
+use crate::backend::{self, Choice, Machine, Pool};
 use crate::process::ProcessSpec;
 use crate::run::Event;
 use anyhow::Context;
@@ -17,7 +17,7 @@ pub(super) struct Device {
     /// profiles
     #[arg(long, global = true, value_enum, default_value_t)]
     backend: Choice,
-    /// Adapter: its index, a part of its name, or pci:ADDRESS (see `leakybins devices`)
+    /// Adapters: index, part of the name, or pci:ADDRESS, with commas between several; or all (see `leakybins devices`)
     #[arg(long, global = true, value_name = "SELECTOR")]
     gpu: Option<String>,
     /// Accept a software adapter as GPU
@@ -75,44 +75,63 @@ impl Device {
         }
     }
 
-    /// Opens the backend of `choice`; says which it is unless `quiet`.
-    pub(super) fn open(&self, choice: Choice, quiet: bool) -> anyhow::Result<Box<dyn Backend>> {
+    /// Opens the backends of `choice`; says which they are unless `quiet`.
+    pub(super) fn open(&self, choice: Choice, quiet: bool) -> anyhow::Result<Pool> {
         let options = backend::Options {
             gpu: self.gpu.clone(),
             allow_software: self.allow_software,
             submit_budget: Duration::from_millis(self.submit_ms),
             ..backend::Options::default()
         };
-        let backend = backend::open(choice, &options)?;
-        if !quiet {
+        let pool = backend::open(choice, &options)?;
+        if let Some(Machine { backend, adapter }) = Machine::joined(&pool.machines()).filter(|_| !quiet) {
             let rule = if choice == Choice::Profile && self.backend == Choice::Auto { AUTO_RULE } else { "" };
             tracing::info!(
-                backend = backend.name(),
-                adapter = backend.adapter(),
+                backend,
+                adapter,
                 threads = rayon::current_num_threads() as u64,
-                "backend: {}{rule}",
-                describe(&*backend)
+                "backend: {backend}, {}{rule}",
+                adapter.as_ref().map_or_else(|| format!("{} threads", rayon::current_num_threads()), Clone::clone)
             );
         }
-        Ok(backend)
+        Ok(pool)
     }
 }
 
-fn describe(backend: &dyn Backend) -> String {
-    backend.adapter().map_or_else(
-        || format!("{}, {} threads", backend.name(), rayon::current_num_threads()),
-        |adapter| format!("{}, {adapter}", backend.name()),
-    )
-}
-
-/// Tells what happened to the device.
+/// Tells what happened to a device, or to the snapshot of a block.
 pub(super) fn warn(event: &Event) {
     match event {
-        Event::DeviceRenewed(reason) => {
-            tracing::warn!(reason, "the device was lost ({reason}); its block is computed again on a new one");
+        Event::DeviceRenewed { device, reason } => {
+            let device = name(device);
+            tracing::warn!(
+                device,
+                reason,
+                "{device} was lost ({reason}); its block is computed again, and it is used again"
+            );
         }
-        Event::FellBackToCpu(reason) => {
-            tracing::warn!(reason, "the device was lost ({reason}); this block and all later ones run on the CPU");
+        Event::DeviceRetired { device, reason } => {
+            let device = name(device);
+            tracing::warn!(device, reason, "{device} was lost ({reason}); the others go on without it");
+        }
+        Event::FellBackToCpu { device, reason } => {
+            let device = name(device);
+            tracing::warn!(device, reason, "{device} was lost ({reason}); all that is left runs on the CPU");
+        }
+        Event::SnapshotTakenUp { file } => tracing::info!(file, "a block goes on from its snapshot {file}"),
+        Event::SnapshotIgnored { file, reason } => {
+            tracing::warn!(file, reason, "the snapshot {file} is ignored ({reason}); its block begins anew");
+        }
+        Event::SnapshotFailed { file, reason } => {
+            tracing::warn!(
+                file,
+                reason,
+                "the snapshot {file} could not be written ({reason}); the run goes on without it"
+            );
         }
     }
+}
+
+/// What people call a device.
+fn name(device: &Machine) -> &str {
+    device.adapter.as_deref().unwrap_or(&device.backend)
 }

@@ -99,8 +99,19 @@ pub(super) fn explain(error: &anyhow::Error) -> Exit {
         return explain_words(error);
     }
     let exit = classify(error);
-    fail(&format!("{error:#}"), exit);
+    fail(&story(error), exit);
     exit
+}
+
+/// What went wrong and why, from the outside in. A cause that the message before it quotes is not said again.
+fn story(error: &anyhow::Error) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.last().is_none_or(|before| !before.contains(&cause)) {
+            told.push(cause);
+        }
+    }
+    told.join(": ")
 }
 
 /// The same for words of the command line that are not understood, or that ask for help.
@@ -183,6 +194,16 @@ fn of_journal(error: &JournalError) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quoted_cause_is_told_once() {
+        let error = anyhow::Error::from(PlotError::from(serde_json::from_str::<u8>("x").expect_err("no number")));
+        let told = story(&error.context("result.json"));
+        assert!(told.starts_with("result.json: the document cannot be read (expected value"), "{told}");
+        assert_eq!(told.matches("expected value").count(), 1, "{told}");
+        let io = std::io::Error::other("the disk is full");
+        assert_eq!(story(&anyhow::Error::from(io).context("a.json")), "a.json: the disk is full");
+    }
 
     #[test]
     fn every_error_has_its_code() {

@@ -4,8 +4,9 @@ use super::device::warn;
 use super::exit::{Exit, Refused, Resumable};
 use super::output::{Destination, Output, file};
 use super::progress::{Progress, Show};
-use crate::backend::{Backend, BackendError, Control};
-use crate::journal::{Contents, Header, Journal, JournalError};
+use super::run::seconds;
+use crate::backend::{BackendError, Control, Pool};
+use crate::journal::{Contents, Header, Journal, JournalError, MOST_LOADS, Snapshots};
 use crate::run::{self, Outcome, Reason, RunError, Shard, Spec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +21,19 @@ pub(super) struct JournalFlags {
     /// Compute part I of N only, of the same journal on each machine; auto: the part that SLURM or Kubernetes name
     #[arg(long, global = true, value_name = "I/N|auto", value_parser = part)]
     shard: Option<Part>,
+    /// Keep a block that takes longer beside --out so often: seconds, or 90s, 10m [default: 5m]
+    #[arg(long, global = true, value_name = "TIME", value_parser = snapshot_time)]
+    snapshot_every: Option<Duration>,
 }
+
+fn snapshot_time(text: &str) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    let positive = Duration::try_from_secs_f64(time).ok().filter(|time| !time.is_zero());
+    positive.ok_or_else(|| format!("{text} is not a time between two snapshots; write e.g. 5m"))
+}
+
+/// Time between two snapshots of a block.
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(300);
 
 /// Which part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +53,9 @@ fn part(text: &str) -> Result<Part, String> {
 pub(super) struct Journaled {
     journal: Journal,
     shard: Shard,
+    snapshots: Snapshots,
+    /// Whether these were asked for by name.
+    wants_snapshots: bool,
     show: Show,
     quiet: bool,
 }
@@ -62,8 +78,11 @@ impl JournalFlags {
         output: &Output,
     ) -> anyhow::Result<Option<Journaled>> {
         let Some(path) = &self.out else {
-            if self.shard.is_some() {
-                let reason = "a shard alone is no result (others merge it); add --out FILE for its journal";
+            let reasons = [
+                (self.shard.is_some(), "a shard alone is no result (others merge it); add --out FILE for its journal"),
+                (self.snapshot_every.is_some(), "snapshots are kept beside a journal; add --out FILE for it"),
+            ];
+            if let Some((_, reason)) = reasons.into_iter().find(|(applies, _)| *applies) {
                 return Err(Refused(reason.to_owned()).into());
             }
             return Ok(None);
@@ -85,7 +104,9 @@ impl JournalFlags {
         }
         destination.keep_off(path)?;
         let journal = Journal::open(path)?;
-        Ok(Some(Journaled { journal, shard, show: output.progress(), quiet: output.quiet }))
+        let wants_snapshots = self.snapshot_every.is_some();
+        let snapshots = Snapshots::beside(path, self.snapshot_every.unwrap_or(SNAPSHOT_EVERY));
+        Ok(Some(Journaled { journal, shard, snapshots, wants_snapshots, show: output.progress(), quiet: output.quiet }))
     }
 
     /// The seed of a journal that has begun.
@@ -120,6 +141,7 @@ impl Journaled {
         self.journal.begin(header)?;
         let contents = self.journal.contents();
         warn_if_torn(contents);
+        self.snapshots.sweep(contents);
         let Progressed { done, wanted, .. } = self.progress();
         if !self.quiet {
             let of = if self.shard == Shard::WHOLE { String::new() } else { format!(" of shard {}", self.shard) };
@@ -143,24 +165,27 @@ impl Journaled {
         progress
     }
 
-    /// Runs the blocks that are missing, on the backend that `open` gives where there are any.
+    /// Runs the blocks that are missing, on the backends that `open` gives where there are any.
     pub(super) fn run(
         &mut self,
         control: &Control,
-        open: impl FnOnce() -> anyhow::Result<Box<dyn Backend>>,
+        open: impl FnOnce() -> anyhow::Result<Pool>,
     ) -> anyhow::Result<Outcome> {
         let there = run::replay(self.journal.contents())?;
         let left = self.progress().left;
         if left == 0 || there.reason != Reason::Incomplete {
             return Ok(there);
         }
-        let mut backend = open()?;
+        let mut pool = open()?;
+        if let Some(reason) = self.no_snapshots(&pool).filter(|_| self.wants_snapshots) {
+            tracing::warn!("there will be no snapshots: {reason}");
+        }
         let contents = self.journal.contents();
         let (spec, balls) = (contents.spec().clone(), contents.spec().process.expected_balls());
         let progress = Progress::new(left.saturating_mul(spec.schedule.rounds), balls, self.show);
         let outcome = progress.watch(control, || {
             let part = (&mut self.journal, self.shard);
-            run::run_journaled(&spec, &mut backend, control, part, &mut |event| warn(&event))
+            run::run_journaled(&spec, &mut pool, control, part, Some(&self.snapshots), &mut |event| warn(&event))
         });
         outcome.map_err(|error| match error {
             RunError::Backend(BackendError::Cancelled) => {
@@ -170,6 +195,17 @@ impl Journaled {
             }
             other => other.into(),
         })
+    }
+
+    /// Why blocks are not kept in the middle, where they are not.
+    fn no_snapshots(&self, pool: &Pool) -> Option<&'static str> {
+        let loads = self.journal.contents().process().loads().saturating_mul(rayon::current_num_threads() as u64);
+        let is_on_gpus = pool.machines().iter().all(|machine| machine.adapter.is_some());
+        let reasons = [
+            (is_on_gpus, "a block on a GPU takes seconds to minutes and begins again"),
+            (loads > MOST_LOADS, "the replicas under way have more than 2^24 bins together; use fewer --threads"),
+        ];
+        reasons.into_iter().find(|(applies, _)| *applies).map(|(_, reason)| reason)
     }
 
     /// What it holds.

@@ -28,7 +28,7 @@ pub(super) struct PlotArgs {
     /// File for the picture, NAME.svg or NAME.png, which appears whole or not at all
     #[arg(short, long, value_name = "FILE", value_parser = file)]
     output: PathBuf,
-    /// What to draw [default: survival of a run, theory or tail, scaling of a sweep, recovery of a recover]
+    /// What to draw [default: the main view of its kind: survival, scaling, recovery, ..]
     #[arg(long, value_enum)]
     view: Option<View>,
 }
@@ -51,18 +51,24 @@ pub(super) fn run(arguments: &PlotArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Largest document, in bytes: more than any result has, for an input that never ends.
+const LARGEST: u64 = 1 << 30;
+
 fn read(path: &Path) -> Result<Vec<u8>, Refused> {
     let mut bytes = Vec::new();
+    let mut fill = |input: &mut dyn Read| input.take(LARGEST + 1).read_to_end(&mut bytes);
     let result = if path == Path::new("-") {
-        io::stdin().lock().read_to_end(&mut bytes)
+        fill(&mut io::stdin().lock())
     } else {
-        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+        std::fs::File::open(path).and_then(|mut file| fill(&mut file))
     };
-    result.map_err(|e| {
-        Refused(format!(
-            "{} cannot be read ({e}); give the path of a result in JSON, or - for standard input",
-            path.display()
-        ))
-    })?;
-    Ok(bytes)
+    let refused = |why: &dyn std::fmt::Display| {
+        let path = path.display();
+        Refused(format!("{path} cannot be read ({why}); give the path of a result in JSON, or - for standard input"))
+    };
+    match result {
+        Err(error) => Err(refused(&error)),
+        Ok(read) if read as u64 > LARGEST => Err(refused(&"it is larger than 1 GiB")),
+        Ok(_) => Ok(bytes),
+    }
 }

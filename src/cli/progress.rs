@@ -1,9 +1,9 @@
 //! How far a command is: a bar where standard error is a terminal, or lines of JSON.
 //!
 //! A line is an object with `kind` = `progress`, `rounds` (done, over all replicas), `of` (most rounds), `elapsed_s`,
-//! `rounds_per_s`, `balls_per_s` (from the expected balls of a round), `eta_s` (`null` before the first round); both `of`
-//! and `eta_s` are `null` where nobody knows how many rounds there will be; for a
-//! sweep also the `part` of `parts` that all this is about. The rates are means since the beginning.
+//! `rounds_per_s`, `balls_per_s` (from the expected balls of a round), `eta_s` (`null` before the first round); for a
+//! sweep also the `part` of `parts` that all this is about. The rates are means since the beginning. The pilot of a burn-in
+//! and `tail` have an `of` and an `eta_s` of `null`: they end when their errors are small.
 
 use super::log;
 use crate::backend::Control;
@@ -63,27 +63,35 @@ pub(super) struct Progress {
 impl Progress {
     /// `rounds` over all replicas, of `balls` expected balls each.
     pub(super) fn new(rounds: u64, balls: f64, show: Show) -> Self {
-        Self::with_style(Some(rounds), balls, (1, 1), 0, show)
-    }
-
-    /// The same where the number of rounds is not known.
-    pub(super) fn open_ended(balls: f64, show: Show) -> Self {
-        Self::with_style(None, balls, (1, 1), 0, show)
+        Self::of_part(rounds, balls, (1, 1), 0, show)
     }
 
     /// The same for one part of several, as (number, parts), if the control has counted the rounds `before` it.
     pub(super) fn of_part(rounds: u64, balls: f64, part: (usize, usize), before: u64, show: Show) -> Self {
-        Self::with_style(Some(rounds), balls, part, before, show)
+        let template = "{prefix}{bar:24} {percent:>3} %  {rates}  {elapsed} done, {eta} to go";
+        let progress = Self::styled(Some(rounds), balls, template, show);
+        let (number, parts) = part;
+        if parts > 1 {
+            progress.bar.set_prefix(format!("{number}/{parts} "));
+        }
+        Self { part, before, ..progress }
     }
 
-    fn with_style(rounds: Option<u64>, balls: f64, part: (usize, usize), before: u64, show: Show) -> Self {
-        let (bar, template) = match rounds {
-            _ if show != Show::Auto => (ProgressBar::hidden(), ""),
-            None => (ProgressBar::no_length(), "{rates}  {elapsed} done"),
-            Some(rounds) => {
-                let template = "{prefix}{bar:24} {percent:>3} %  {rates}  {elapsed} done, {eta} to go";
-                (ProgressBar::new(rounds), template)
-            }
+    /// The same for rare max loads, of which nobody knows how long they take.
+    pub(super) fn of_islands(balls: f64, show: Show) -> Self {
+        Self::styled(None, balls, "{human_pos} rounds  {rates}  {elapsed}", show)
+    }
+
+    /// The same for the pilot of a burn-in, of which nobody knows how long it takes.
+    pub(super) fn of_pilot(balls: f64, show: Show) -> Self {
+        Self::styled(None, balls, "burn-in: {human_pos} rounds of the pilot  {rates}  {elapsed}", show)
+    }
+
+    fn styled(rounds: Option<u64>, balls: f64, template: &str, show: Show) -> Self {
+        let bar = match (show, rounds) {
+            (Show::Auto, Some(rounds)) => ProgressBar::new(rounds),
+            (Show::Auto, None) => ProgressBar::no_length(),
+            _ => ProgressBar::hidden(),
         };
         let style = ProgressStyle::with_template(template).expect("the template is well-formed").with_key(
             "rates",
@@ -93,11 +101,7 @@ impl Progress {
             },
         );
         bar.set_style(style);
-        let (number, parts) = part;
-        if parts > 1 {
-            bar.set_prefix(format!("{number}/{parts} "));
-        }
-        Self { show, bar, rounds, balls, part, before }
+        Self { show, bar, rounds, balls, part: (1, 1), before: 0 }
     }
 
     /// Does `work` and shows how `control` advances; a bar vanishes at the end.

@@ -18,6 +18,7 @@ Examples:
   leakybins recover leaky --start one-bin:10000
   leakybins recover leaky --start each:100 --d 1 --lambda 0.9 --n 64 --level 40
   leakybins recover leaky --start one-bin:1e6 --n 100 --replicas 16 --format json -o way.json
+  leakybins recover repeated --start one-bin:1024
   leakybins recover leaky --start random:1e5 --rounds 1e4 --points-per-decade 20 --format csv
 
 It runs on the CPU. The same seed and parameters give the same result with any number of threads.
@@ -81,7 +82,7 @@ impl Way {
                 usual.bins.max_quantile(USUAL)
             }
         };
-        let rounds = self.rounds.or_else(|| theory::recovery_rounds(&process)).ok_or_else(|| unknown("--rounds"))?;
+        let rounds = self.rounds.or_else(|| process.recovery_rounds().ok()).ok_or_else(|| unknown("--rounds"))?;
         let Self { replicas, points_per_decade, .. } = *self;
         Ok(Spec { process, seed: self.seed.unwrap_or(0), replicas, rounds, points_per_decade, level })
     }

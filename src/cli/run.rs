@@ -2,17 +2,17 @@
 
 use super::atomic::AtomicFile;
 use super::device::{Device, warn};
-use super::exit::Exit;
+use super::exit::{Exit, Resumable};
 use super::journal::{JournalFlags, describe};
 use super::output::{Output, file, seed};
-use super::progress::Progress;
+use super::progress::{Progress, Show};
 use super::signals::{interruptible, stopped};
-use crate::backend::Control;
+use crate::backend::{BackendError, Control};
 use crate::journal::Header;
 use crate::number::count;
 use crate::process::{Measure, ProcessSpec};
 use crate::report::Report;
-use crate::run::{self, BurnIn, Schedule, Spec, Stopping};
+use crate::run::{self, BurnIn, RunError, Schedule, Spec, Stopping};
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use anyhow::Context;
@@ -30,6 +30,9 @@ Examples:
   leakybins run leaky --n 1e12 --seed 1
   leakybins run leaky --replicas 1e6 --out long.jsonl
   leakybins run leaky --replicas 1e6 --seed 1 --shard 3/8 --out shard-3.jsonl
+  leakybins run capped --c 2 --lambda 0.99
+  leakybins run repeated --n 2^14 --start each:1
+  leakybins run tetris --n 1000
   leakybins run leaky --format csv --seed 1 | head
 
 All flags of a process: leakybins run PROCESS --help.
@@ -84,7 +87,7 @@ struct Sampling {
     /// Whether the intervals of P(max load >= k) hold each for itself or all at once
     #[arg(long, global = true, value_enum, default_value_t)]
     band: Band,
-    /// Observe the loads before or after the deletions of a round
+    /// Observe the loads before the deletions of a round, or at its end; `pre` is refused where deletions come first
     #[arg(long, global = true, value_enum, default_value_t)]
     measure: Measure,
     /// Seed of all randomness [default: a fresh one, which is shown]
@@ -121,7 +124,8 @@ struct Rules {
     /// Stop when so many samples have max load >= K
     #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
     max_hits: Option<u64>,
-    /// Stop before it takes longer, but not before 32 replicas are done: seconds, or 90s, 10m, 2h
+    /// Stop before it takes longer, but not before the first block is done, of 32 replicas, or fewer of more than 2^21
+    /// bins: seconds, or 90s, 10m, 2h
     #[arg(long, global = true, value_name = "TIME", value_parser = seconds)]
     max_time: Option<f64>,
 }
@@ -163,9 +167,10 @@ impl Sampling {
     }
 
     /// Finds the burn-in of `spec` where it is to be found.
-    fn settle(&self, spec: &mut Spec, control: &Control) -> anyhow::Result<()> {
+    fn settle(&self, spec: &mut Spec, control: &Control, show: Show) -> Result<(), RunError> {
         if self.burn_in == Some(Wait::Auto) {
-            let found = BurnIn::find(spec, control)?;
+            let progress = Progress::of_pilot(spec.process.expected_balls(), show);
+            let found = progress.watch(control, || BurnIn::find(spec, control))?;
             tracing::info!(rounds = found.rounds, "burn-in: {found}");
             spec.schedule = self.schedule(found.rounds);
             spec.validate()?;
@@ -227,7 +232,12 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     device.threads.start()?;
 
     if let Some(journal) = &mut journal {
-        sampling.settle(&mut spec, &control)?;
+        sampling.settle(&mut spec, &control, output.progress()).map_err(|error| match error {
+            RunError::Backend(BackendError::Cancelled) => {
+                Resumable("the burn-in is not found, and no block begun".to_owned()).into()
+            }
+            other => anyhow::Error::from(other),
+        })?;
         journal.begin(Header::new(&spec, &process))?;
         let outcome = journal.run(&control, || device.open(choice, output.quiet))?;
         if outcome.tally.replicas == 0 {
@@ -241,13 +251,13 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
 
-    let mut backend = device.open(choice, output.quiet)?;
-    sampling.settle(&mut spec, &control)?;
+    let mut pool = device.open(choice, output.quiet)?;
+    sampling.settle(&mut spec, &control, output.progress())?;
     let all_rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
     let progress = Progress::new(all_rounds, spec.process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || {
-        let dump = loads_file.as_mut().map(|file| file as &mut dyn Write);
-        run::run(&spec, &mut backend, &control, dump, &mut |event| warn(&event))
+        let dump = loads_file.as_mut().map(|file| file as &mut (dyn Write + Send));
+        run::run(&spec, &mut pool, &control, dump, &mut |event| warn(&event))
     });
     let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
     if let Some(file) = loads_file {

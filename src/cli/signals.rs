@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Time that a run with a journal gets to drop its block. Its finished blocks are on disk, so that it can end anywhere.
+/// Time that a run with a journal gets to drop its blocks. The finished ones are on disk, so that it can end anywhere.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// A control that the first signal cancels; the second ends the process with `exit`. Where that is
 /// [`Exit::Resumable`], so does time.
-pub(super) fn interruptible(exit: Exit) -> anyhow::Result<Arc<Control>> {
+pub(super) fn interruptible(exit: Exit) -> anyhow::Result<Arc<Control<'static>>> {
     let control = Arc::new(Control::default());
     let handle = Arc::clone(&control);
     let install = || {

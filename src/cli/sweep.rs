@@ -6,7 +6,7 @@ use super::output::{Output, seed};
 use super::print;
 use super::progress::Progress;
 use super::signals::interruptible;
-use crate::backend::{Backend, BackendError, Choice};
+use crate::backend::{BackendError, Choice, Pool};
 use crate::grid;
 use crate::number::count;
 use crate::process::{Measure, ProcessGrid, ProcessSpec};
@@ -20,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   leakybins sweep leaky --lambda '1-2^-(1..12)' --d 1,2 --plot scaling.svg
   leakybins sweep leaky --lambda 0.5..0.95+0.05 --n 2^8..2^14*4 --dry-run
+  leakybins sweep repeated --n 2^8..2^14*2 --each 1,2,4
   leakybins sweep leaky --n 1024 --lambda 0.9,0.99 --d 1..3 --at 5..10 --format csv
 
 A grid is a list: of numbers (2^10, 0.95, 1-2^-3), of ranges (1..4, 0.5..0.9+0.1, 2^8..2^14*4) and of templates with a
@@ -62,7 +63,7 @@ struct Points {
     /// Confidence of the intervals
     #[arg(long, global = true, value_name = "P", default_value = "0.95", allow_hyphen_values = true)]
     confidence: f64,
-    /// Observe the loads before or after the deletions of a round
+    /// Observe the loads before the deletions of a round, or at its end; `pre` is refused where deletions come first
     #[arg(long, global = true, value_enum, default_value_t)]
     measure: Measure,
     /// Seed of all randomness [default: a fresh one, which is shown]
@@ -113,9 +114,9 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
     for (i, spec) in planned.into_iter().enumerate() {
         let rounds = spec.replicas.saturating_mul(spec.schedule.rounds);
         let balls = spec.process.expected_balls();
-        let backend = backends.of(&spec.process)?;
+        let pool = backends.of(&spec.process)?;
         let progress = Progress::of_part(rounds, balls, (i + 1, number), control.rounds(), output.progress());
-        match progress.watch(&control, || Point::run(spec, confidence, backend, &control, &mut |e| warn(&e))) {
+        match progress.watch(&control, || Point::run(spec, confidence, pool, &control, &mut |e| warn(&e))) {
             Ok(point) => points.push(point),
             Err(error) => {
                 failure = Some(error);
@@ -149,11 +150,11 @@ pub(super) fn run(arguments: SweepArgs) -> anyhow::Result<Exit> {
 struct Backends<'a> {
     device: &'a Device,
     quiet: bool,
-    opened: Vec<(Choice, Box<dyn Backend>)>,
+    opened: Vec<(Choice, Pool)>,
 }
 
 impl Backends<'_> {
-    fn of(&mut self, process: &ProcessSpec) -> anyhow::Result<&mut Box<dyn Backend>> {
+    fn of(&mut self, process: &ProcessSpec) -> anyhow::Result<&mut Pool> {
         let choice = self.device.choice(process, false);
         let index = match self.opened.iter().position(|(opened, _)| *opened == choice) {
             Some(index) => index,

@@ -106,7 +106,7 @@ pub(super) fn run(arguments: TailArgs) -> anyhow::Result<Exit> {
         let threads = rayon::current_num_threads();
         tracing::info!(backend = "profile", threads = threads as u64, "backend: profile, {threads} threads");
     }
-    let progress = Progress::open_ended(spec.process.expected_balls(), output.progress());
+    let progress = Progress::of_islands(spec.process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || tail::run(&spec, &control))?;
     destination.publish(&Report::new(&spec, &outcome))?;
     Ok(Exit::Done)

@@ -4,10 +4,10 @@ use super::exit::Exit;
 use super::output::Output;
 use super::pretty;
 use crate::number::count;
-use crate::process::{Measure, leaky};
-use crate::report::{Render, reached, significant, wrapped};
-use crate::theory::leaky::{Prediction, When, predict};
+use crate::process::{Measure, ProcessSpec};
+use crate::report::{Render, field, parameters, reached, significant, wrapped};
 use crate::theory::report::{Document, Level};
+use crate::theory::{Prediction, When};
 use std::fmt::{self, Write};
 use std::io;
 
@@ -16,7 +16,10 @@ Examples:
   leakybins theory leaky
   leakybins theory leaky --n 2^16 --lambda 1-1e-9 --d 1
   leakybins theory leaky --start one-bin:1000 --rounds 500
-  leakybins theory leaky --d 3 --measure pre --plot theory.svg";
+  leakybins theory leaky --d 3 --measure pre --plot theory.svg
+  leakybins theory capped --c 2 --lambda 0.99
+  leakybins theory tetris --n 1000
+  leakybins theory repeated --n 2^20 --start each:2";
 
 /// Arguments of `leakybins theory`.
 #[derive(Debug, clap::Args)]
@@ -24,30 +27,23 @@ Examples:
 #[command(subcommand_value_name = "PROCESS", subcommand_help_heading = "Processes")]
 pub(super) struct TheoryArgs {
     #[command(subcommand)]
-    process: Process,
+    process: ProcessSpec,
     /// Predict the state after so many rounds from the start [default: the stationary state]
     #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
     rounds: Option<u64>,
-    /// The loads before or after the deletions of a round
+    /// The loads before the deletions of a round, or at its end; `pre` is refused where deletions come first
     #[arg(long, global = true, value_enum, default_value_t)]
     measure: Measure,
     #[command(flatten)]
     output: Output,
 }
 
-/// The processes with a theory.
-#[derive(Debug, clap::Subcommand)]
-enum Process {
-    /// Leaky bins: exact for d = 1, mean field for d >= 2
-    Leaky(leaky::Parameters),
-}
-
 /// Answers the question.
 pub(super) fn run(arguments: &TheoryArgs) -> anyhow::Result<Exit> {
-    let Process::Leaky(parameters) = &arguments.process;
+    let process = &arguments.process;
     let when = arguments.rounds.map_or(When::Stationary, When::Round);
-    let prediction = predict(parameters, when, arguments.measure)?;
-    let document = Document::new(parameters, when, arguments.measure, &prediction);
+    let prediction = process.predict(when, arguments.measure)?;
+    let document = Document::new(process, when, arguments.measure, &prediction);
     arguments.output.open(&[])?.publish(&Answer { document, prediction: &prediction })?;
     Ok(Exit::Done)
 }
@@ -91,26 +87,13 @@ fn csv(document: &Document<'_>) -> io::Result<Vec<u8>> {
 const MAX_ROWS: usize = 40;
 
 fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> fmt::Result {
-    let leaky::Parameters { n, lambda, d, arrivals, start } = document.parameters;
-    let arrivals = clap::ValueEnum::to_possible_value(arrivals);
-    let arrivals = arrivals.as_ref().map_or("", |value| value.get_name());
-    let parameters = [
-        format!("n {n}"),
-        format!("lambda {lambda}"),
-        format!("d {d}"),
-        format!("arrivals {arrivals}"),
-        format!("start {start}"),
-    ];
     let state = match document.round {
         None => "stationary".to_owned(),
         Some(round) => format!("after round {round} from the start"),
     };
-    let measure = match document.measure {
-        Measure::Pre => "before the deletions",
-        Measure::Post => "after the deletions",
-    };
-    writeln!(out, "{:<12}leaky, theory", "process")?;
-    writeln!(out, "{:<12}{}", "parameters", wrapped(parameters.iter().map(String::as_str), ", ", 12))?;
+    let measure = document.process.measured(document.measure).expect("what is predicted is observed");
+    writeln!(out, "{:<12}{}, theory", "process", document.process.name())?;
+    field(out, "parameters", &parameters(document.process))?;
     writeln!(out, "{:<12}{state}, {measure}", "state")?;
     for (name, basis) in [("load", prediction.load_basis), ("max load", prediction.max_basis)] {
         writeln!(out, "{name:<12}{}", wrapped(basis.meaning().split(' '), " ", 12))?;
@@ -127,6 +110,11 @@ fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> 
     line("mean max load", document.laws.max_load.mean, "balls")?;
     for (q, load) in &document.laws.max_load.quantiles {
         line(&format!("  {q} quantile"), *load as f64, "balls")?;
+    }
+    for observable in document.process.observables() {
+        if let Some(mean) = prediction.further_mean(observable.name) {
+            line(&format!("mean {}", observable.name.replace('_', " ")), mean, observable.meaning)?;
+        }
     }
     if let Some(bounds) = &document.laws.bounds {
         line("ln(n/(1-lambda))", bounds.two_choices, "shape of the paper's bound, d >= 2")?;

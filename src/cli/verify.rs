@@ -5,7 +5,7 @@ use super::exit::{Exit, Refused};
 use super::journal::warn_if_torn;
 use super::print;
 use super::signals::interruptible;
-use crate::backend::{Backend, Choice, Options, StreamKind, open};
+use crate::backend::{Backend, Host, Profiles, StreamKind};
 use crate::journal::{Contents, Difference, Mismatch, Verified, verify};
 use crate::number::count;
 use std::fmt::Write;
@@ -61,10 +61,10 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
     }
     let contents = Contents::read(journal)?;
     warn_if_torn(&contents);
-    let choice = match (backend, contents.header().stream()) {
-        (Some(Again::Cpu), _) => Choice::Cpu,
-        (Some(Again::Profile), _) | (None, StreamKind::Profile) => Choice::Profile,
-        (Some(Again::Reference), _) | (None, StreamKind::Bins) => Choice::Reference,
+    let mut backend: Box<dyn Backend> = match (backend, contents.header().stream()) {
+        (Some(Again::Cpu), _) => Box::new(Host::cpu()),
+        (Some(Again::Profile), _) | (None, StreamKind::Profile) => Box::new(Profiles),
+        (Some(Again::Reference), _) | (None, StreamKind::Bins) => Box::new(Host::reference()),
     };
     let seed = seed.unwrap_or_else(|| {
         let seed = rand::random::<u64>() >> 11;
@@ -73,7 +73,6 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
     });
     let control = interruptible(Exit::Interrupted)?;
     threads.start()?;
-    let mut backend: Box<dyn Backend> = open(choice, &Options::default())?;
     let Verified { blocks, mismatches } = verify(&contents, &mut *backend, (*fraction, seed), &control)?;
     let agreeing = blocks - mismatches.len();
     let mut text = format!(

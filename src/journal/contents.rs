@@ -4,9 +4,10 @@ use super::JournalError;
 use super::header::Header;
 use super::line::{MAX_LINE, open, seal};
 use super::tally::{Form, is_plausible};
+use crate::backend::Machine;
 use crate::process::Form as ProcessForm;
 use crate::process::start::Start;
-use crate::run::{Machine, Spec};
+use crate::run::Spec;
 use crate::stats::Tally;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ pub struct Entry {
     pub block: Range<u64>,
     /// What was seen.
     pub tally: Tally,
-    /// Wall time it took, in whole microseconds once it is in a journal.
+    /// Its part of the wall time of the run, in whole microseconds once it is in a journal.
     pub elapsed: Duration,
     /// What computed it.
     pub machine: Machine,
@@ -210,7 +211,7 @@ impl Contents {
         if first >= spec.replicas || spec.block_with(self.process(), first) != block {
             return Err(format!("replicas {first}..{end} are no block of this run"));
         }
-        if !is_plausible(&tally, &block, &spec.schedule, self.process.bins()) {
+        if !is_plausible(&tally, &block, &spec.schedule, self.process.bins(), spec.process.observables()) {
             return Err(format!("this cannot be the tally of replicas {first}..{end}"));
         }
         let (elapsed, machine) = (Duration::from_micros(elapsed_us), Machine { backend, adapter });

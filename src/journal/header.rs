@@ -102,13 +102,13 @@ impl Header {
 fn start_sha256(seed: u64, process: &Form) -> String {
     match process {
         Form::Bins(process) => {
-            let mut loads = vec![0u32; process.bins() as usize];
+            let mut loads = vec![0u32; process.words()];
             process.start(seed, 0, &mut loads);
             sha256(loads.iter().map(|load| load.to_le_bytes()))
         }
         Form::Profile(chain) => {
             let mut stream = Stream::new(&Draws::new(seed, 0, 0), Domain::Start);
-            let profile = chain.start(&mut stream, &mut Thrower::default());
+            let profile = chain.start(&mut stream, &mut Thrower::default()).bins;
             sha256(profile.levels().iter().flat_map(|level| (0..level.bins).map(|_| (level.load as u32).to_le_bytes())))
         }
     }

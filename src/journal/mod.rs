@@ -6,8 +6,8 @@
 //! # The file
 //! Lines of JSON, each one object whose last field is `sha256`: 64 hexadecimal digits, the SHA-256 of the bytes of the
 //! line up to the comma before that field; for a block these bytes come after the 64 digits of the journal's `id`, so
-//! that no line of another run passes. Each line is written by one call and reaches the disk before the next block
-//! begins.
+//! that no line of another run passes. Each line is written by one call and reaches the disk before the next
+//! line.
 //!
 //! The first line is the header:
 //!
@@ -29,9 +29,12 @@
 //! |---|---|---|
 //! | `first`, `end` | integer | its replicas: `first`, .., `end` - 1 |
 //! | `tally` | object | what was seen, see below |
-//! | `elapsed_us` | integer | wall time it took, in microseconds |
+//! | `elapsed_us` | integer | wall time since the block before it was finished, or its sitting begun, and of earlier sittings that kept a snapshot of it, in microseconds: where several devices work at once, the sum is the time of the run |
 //! | `backend` | string | what computed it, as in `--backend` |
 //! | `adapter` | string or null | the GPU |
+//!
+//! Where several devices share a run, blocks stand in the order in which they were finished; a run that a rule ends may have
+//! blocks beyond its end, which no report counts.
 //!
 //! A `tally` holds sums over its replicas. Sums of 128 bits are strings of decimal digits, all others are numbers below
 //! 2^64 and have to be read as integers. Maps by value have their values ascending, as strings of decimal digits.
@@ -45,6 +48,8 @@
 //! | `max_load.replicas` | `count`, `sum` and `sum_squares` (strings) of the replicas' sums of their samples |
 //! | `total_load`, `empty_bins` | `samples`: `count`, `sum` and `sum_squares` of all samples; `min`, `max`: the smallest and largest; `replicas` as above |
 //! | `load_per_bin` | by load: bins with that load (string), in the sampled rounds that add their loads |
+//! | `numbers` | what `total_load` has, for each number that the process observes beside these, in its order; absent if none |
+//! | `histograms` | by value: how often it was seen (string), for each such histogram; absent if none |
 //!
 //! # The id
 //! The SHA-256 of all that changes the samples or their law, and of nothing else: a line `NAME=VALUE` for each field of
@@ -62,6 +67,7 @@ mod contents;
 mod header;
 mod line;
 mod merge;
+mod snapshot;
 mod tally;
 mod verify;
 
@@ -69,6 +75,7 @@ pub use contents::{Contents, Entry, SCHEMA};
 pub use header::{Difference, Header};
 pub use line::MAX_LINE;
 pub use merge::{Merged, merge};
+pub use snapshot::{MOST_LOADS, Snapshots};
 pub use verify::{Mismatch, Verified, verify};
 
 use contents::Whole;

@@ -3,8 +3,8 @@
 use super::header::{differences, flat};
 use super::tally::Form;
 use super::{Contents, Difference, Header, JournalError};
-use crate::backend::{Backend, Control};
-use crate::run::{Machine, RunError};
+use crate::backend::{Backend, Control, Machine};
+use crate::run::RunError;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::index::sample;

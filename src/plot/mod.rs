@@ -9,6 +9,7 @@
 //! | `sweep` | [`Scaling`](View::Scaling) |
 //! | `recover` | [`Recovery`](View::Recovery) |
 //! | `tail` | [`Survival`](View::Survival) |
+//! | `cost` | [`Cost`](View::Cost) |
 //!
 //! Only fields that are drawn are read. Intervals, theory and fits are drawn where the document has them. The same
 //! document gives the same bytes. Numbers are drawn as the document holds them: nothing is estimated here, except that
@@ -20,6 +21,7 @@
 
 mod axis;
 mod chart;
+mod cost;
 mod draw;
 mod font;
 mod format;
@@ -33,6 +35,7 @@ mod theory;
 pub use format::Format;
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// Version of the documents that are understood.
 const SCHEMA: u64 = 1;
@@ -48,6 +51,8 @@ pub enum View {
     Scaling,
     /// Max load and total load over the rounds, with theory
     Recovery,
+    /// Time of a round over n on each backend
+    Cost,
 }
 
 /// Why there is no picture.
@@ -58,7 +63,7 @@ pub enum PlotError {
     Document(#[from] serde_json::Error),
     /// No `kind`, or one without a picture.
     #[error(
-        "the document has {0}; kinds with a picture are run, theory, sweep, recover and tail: write it again with \
+        "the document has {0}; kinds with a picture are run, theory, sweep, recover, tail and cost: write it again with \
          --format json"
     )]
     Kind(String),
@@ -112,11 +117,13 @@ pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec
         ("sweep", None | Some(View::Scaling)) => sweep::scaling(&serde_json::from_slice(document)?)?,
         ("recover", None | Some(View::Recovery)) => recover::recovery(&serde_json::from_slice(document)?)?,
         ("tail", None | Some(View::Survival)) => tail::survival(&serde_json::from_slice(document)?)?,
+        ("cost", None | Some(View::Cost)) => cost::cost(&serde_json::from_slice(document)?)?,
         ("run", _) => return Err(PlotError::View { kind, views: "survival or histogram" }),
         ("theory", _) => return Err(PlotError::View { kind, views: "survival" }),
         ("tail", _) => return Err(PlotError::View { kind, views: "survival" }),
         ("sweep", _) => return Err(PlotError::View { kind, views: "scaling" }),
         ("recover", _) => return Err(PlotError::View { kind, views: "recovery" }),
+        ("cost", _) => return Err(PlotError::View { kind, views: "cost" }),
         _ => return Err(PlotError::Kind(format!("the unknown kind '{kind}'"))),
     };
     format.render(&chart)
@@ -155,38 +162,51 @@ fn kind(document: &[u8]) -> Result<String, PlotError> {
 
 /// The parameters of a process, as far as a document has them.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Parameters {
-    n: Option<u64>,
-    lambda: Option<f64>,
-    d: Option<u64>,
-    arrivals: Option<String>,
-    start: Option<String>,
-}
+#[serde(default, transparent)]
+struct Parameters(serde_json::Map<String, serde_json::Value>);
 
 impl Parameters {
-    /// `n = 1024, λ = 0.95, ..`.
-    fn line(&self) -> String {
-        let start = self.start.as_ref().map(|start| format!("start {start}"));
-        self.named().into_iter().chain([start]).flatten().collect::<Vec<_>>().join(", ")
+    /// Number of bins.
+    fn bins(&self) -> Option<f64> {
+        self.0.get("n").and_then(serde_json::Value::as_f64)
     }
 
-    /// Those that the law of a round depends on, each with its name.
-    fn named(&self) -> [Option<String>; 4] {
-        let Self { n, lambda, d, arrivals, .. } = self;
-        [
-            n.map(|n| format!("n = {n}")),
-            lambda.map(|lambda| format!("λ = {lambda}")),
-            d.map(|d| format!("d = {d}")),
-            arrivals.as_ref().map(|arrivals| format!("{arrivals} arrivals")),
-        ]
+    /// `n = 1024, λ = 0.95, ..`.
+    fn line(&self) -> String {
+        self.parts().map(|(_, part)| part).collect::<Vec<_>>().join(", ")
     }
+
+    /// Those that the law of a round depends on, by name, as [`line`](Self::line) says them.
+    fn of_the_law(&self) -> BTreeMap<&str, String> {
+        self.parts().filter(|(name, _)| *name != "start").collect()
+    }
+
+    /// Each with its name.
+    fn parts(&self) -> impl Iterator<Item = (&str, String)> {
+        self.0.iter().map(|(name, value)| {
+            let part = match name.as_str() {
+                "arrivals" => format!("{} arrivals", text(value)),
+                "start" => format!("start {}", text(value)),
+                "lambda" => format!("λ = {}", text(value)),
+                name => format!("{name} = {}", text(value)),
+            };
+            (name.as_str(), part)
+        })
+    }
+}
+
+/// A value of a parameter: a text as it is.
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The process in words, for a title.
 fn name(process: Option<&str>) -> &str {
     match process {
         Some("leaky") => "Leaky bins",
+        Some("capped") => "CAPPED(c, lambda)",
+        Some("repeated") => "Repeated balls-into-bins",
+        Some("tetris") => "Tetris",
         Some(process) => process,
         None => "Balls into bins",
     }
@@ -202,7 +222,7 @@ fn percentage(confidence: Option<f64>) -> Option<String> {
 fn instant(measure: &str) -> Option<&'static str> {
     match measure {
         "pre" => Some("loads before the deletions"),
-        "post" => Some("loads after the deletions"),
+        "post" => Some("loads at the end of a round"),
         _ => None,
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn recovery(document: &Document) -> Result<Chart, PlotError> {
         let points = trajectory.iter().filter_map(|state| Some((state.round as f64, value(state)?)));
         points.filter(|(_, y)| *y > 0.0 && y.is_finite()).collect()
     };
-    let bins = document.parameters.n.filter(|n| *n > 0).map(|n| n as f64);
+    let bins = document.parameters.bins().filter(|n| *n > 0.0);
     let per_bin = |balls: Option<f64>| Some(balls? / bins?);
 
     let band: Vec<_> = trajectory

@@ -1,4 +1,4 @@
-//! Pictures of a sweep over lambda.
+//! Pictures of a sweep: over lambda, or over n where a process has no lambda.
 
 use super::axis::Scale;
 use super::chart::{Axis, Chart, Estimate, Ink, Marker, Series, Shape, Stroke};
@@ -19,8 +19,10 @@ pub(super) struct Document {
 #[derive(Debug, Deserialize)]
 struct Point {
     n: u64,
-    lambda: f64,
-    d: u64,
+    lambda: Option<f64>,
+    d: Option<u64>,
+    c: Option<serde_json::Value>,
+    start: Option<String>,
     #[serde(default)]
     arrivals: String,
     max_load: Mean,
@@ -84,13 +86,49 @@ const WIDE: f64 = 20.0;
 /// Points of a fitted line, which is none on these axes.
 const STEPS: u32 = 100;
 
-/// Mean max load over 1/(1 - lambda).
+/// What the points of a series have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Group<'a> {
+    d: Option<u64>,
+    c: Option<String>,
+    /// `None` where it is the abscissa.
+    n: Option<u64>,
+    /// Where n is the abscissa: then it says how many balls there are.
+    start: Option<&'a str>,
+    arrivals: &'a str,
+}
+
+impl<'a> Group<'a> {
+    fn of(point: &'a Point) -> Self {
+        let over_n = point.lambda.is_none();
+        Self {
+            d: point.d,
+            c: point.c.as_ref().map(super::text),
+            n: (!over_n).then_some(point.n),
+            start: point.start.as_deref().filter(|_| over_n),
+            arrivals: &point.arrivals,
+        }
+    }
+
+    /// `d = 2, n = 1024`.
+    fn label(&self) -> String {
+        let parts = [
+            self.d.map(|d| format!("d = {d}")),
+            self.c.as_ref().map(|c| format!("c = {c}")),
+            self.n.map(|n| format!("n = {n}")),
+            self.start.map(|start| format!("start {start}")),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Mean max load over 1/(1 - lambda), or over n.
 pub(super) fn scaling(document: &Document) -> Result<Chart, PlotError> {
-    let mut groups: BTreeMap<(u64, u64, &str), Vec<&Point>> = BTreeMap::new();
+    let mut groups: BTreeMap<Group<'_>, Vec<&Point>> = BTreeMap::new();
     for point in
-        document.points.iter().filter(|p| p.max_load.mean.is_some_and(f64::is_finite) && inverse(p).is_finite())
+        document.points.iter().filter(|p| p.max_load.mean.is_some_and(f64::is_finite) && abscissa(p).is_finite())
     {
-        groups.entry((point.d, point.n, &point.arrivals)).or_default().push(point);
+        groups.entry(Group::of(point)).or_default().push(point);
     }
     if groups.is_empty() {
         return Err(PlotError::Empty("no point with a mean max load and lambda < 1"));
@@ -100,30 +138,30 @@ pub(super) fn scaling(document: &Document) -> Result<Chart, PlotError> {
             return Err(PlotError::TooMany { what, found, most: MAX_SERIES });
         }
     }
-    let arrivals: std::collections::BTreeSet<&str> = groups.keys().map(|(_, _, arrivals)| *arrivals).collect();
+    let arrivals: std::collections::BTreeSet<&str> = groups.keys().map(|group| group.arrivals).collect();
 
     let (mut marks, mut theories, mut fits) = (Vec::new(), Vec::new(), Vec::new());
-    for (i, ((d, n, law), points)) in groups.iter_mut().enumerate() {
-        points.sort_by(|a, b| a.lambda.total_cmp(&b.lambda));
+    for (i, (group, points)) in groups.iter_mut().enumerate() {
+        points.sort_by(|a, b| abscissa(a).total_cmp(&abscissa(b)));
         let ink = Ink::DATA[i % Ink::DATA.len()];
-        let law = if arrivals.len() > 1 { format!(", {law} arrivals") } else { String::new() };
+        let law = if arrivals.len() > 1 { format!(", {} arrivals", group.arrivals) } else { String::new() };
         let estimates = points.iter().map(|point| {
             let Mean { mean, low, high } = point.max_load;
             let y = mean.unwrap_or(f64::NAN);
-            Estimate { x: inverse(point), y, low: low.unwrap_or(y), high: high.unwrap_or(y) }
+            Estimate { x: abscissa(point), y, low: low.unwrap_or(y), high: high.unwrap_or(y) }
         });
         let shape = Shape::Points { marker: Marker::ALL[i % Marker::ALL.len()], points: estimates.collect() };
-        marks.push(Series { label: Some(format!("d = {d}, n = {n}{law}")), ink, shape });
+        marks.push(Series { label: Some(group.label() + &law), ink, shape });
 
-        let theory = points.iter().filter_map(|p| Some((inverse(p), p.theory.as_ref()?.mean_max?)));
+        let theory = points.iter().filter_map(|p| Some((abscissa(p), p.theory.as_ref()?.mean_max?)));
         let theory: Vec<_> = theory.collect();
         if !theory.is_empty() {
             let label = theories.is_empty().then(|| "theory".to_owned());
             let shape = Shape::Line { stroke: Stroke::Solid, points: theory };
             theories.push(Series { label, ink: Ink::Black, shape });
         }
-        for fit in document.fits.iter().filter(|fit| (fit.d, fit.n) == (*d, *n)) {
-            let (from, to) = (inverse(points[0]), inverse(points[points.len() - 1]));
+        for fit in document.fits.iter().filter(|fit| (Some(fit.d), Some(fit.n)) == (group.d, group.n)) {
+            let (from, to) = (abscissa(points[0]), abscissa(points[points.len() - 1]));
             let xs = (0..=STEPS).map(|i| from * (to / from).powf(f64::from(i) / f64::from(STEPS)));
             let line: Vec<_> = xs.map(|x| Ok((x, fit.at(x)?))).collect::<Result<_, PlotError>>()?;
             let shape = Shape::Line { stroke: Stroke::Dashed, points: line };
@@ -138,16 +176,18 @@ pub(super) fn scaling(document: &Document) -> Result<Chart, PlotError> {
     let mut facts: Vec<String> =
         arrivals.iter().filter(|law| !law.is_empty()).map(|law| format!("{law} arrivals")).collect();
     facts.extend(percentage(document.confidence).map(|percentage| format!("{percentage} intervals")));
+    let over_n = groups.keys().any(|group| group.n.is_none());
+    let (what, x) = if over_n { ("", "number of bins n") } else { (" near saturation", "1/(1 − λ)") };
     Ok(Chart {
-        title: format!("{}: mean max load near saturation", name(document.process.as_deref())),
+        title: format!("{}: mean max load{what}", name(document.process.as_deref())),
         subtitle: vec![facts.join(", ")],
-        x: Axis { label: "1/(1 − λ)".to_owned(), scale: Scale::Log },
+        x: Axis { label: x.to_owned(), scale: Scale::Log },
         y: Axis { label: "mean max load, in balls".to_owned(), scale },
         series: [marks, theories, fits].concat(),
     })
 }
 
-/// 1/(1 - lambda), infinite at lambda = 1.
-fn inverse(point: &Point) -> f64 {
-    1.0 / (1.0 - point.lambda)
+/// 1/(1 - lambda), infinite at lambda = 1, or n.
+fn abscissa(point: &Point) -> f64 {
+    point.lambda.map_or(point.n as f64, |lambda| 1.0 / (1.0 - lambda))
 }

@@ -5,6 +5,7 @@ use super::chart::{Axis, Chart, Estimate, Ink, Marker, Series, Shape, Stroke};
 use super::theory::MAX_LOAD;
 use super::{Parameters, PlotError, name, percentage, run};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// What is drawn of a tail.
 #[derive(Debug, Deserialize)]
@@ -77,17 +78,17 @@ pub(super) fn overlay(tails: &[Document], runs: &[run::Document]) -> Result<Char
         return Err(PlotError::TooMany { what: "tails", found: tails.len(), most: Ink::DATA.len() });
     }
     // What all documents share stands under the title, the rest in the legend.
-    let named: Vec<_> = tails.iter().map(|tail| tail.parameters.named()).collect();
-    let shared = |i: usize| named.iter().all(|other| other[i] == named[0][i]);
-    let join = |of: &[Option<String>; 4], wanted: bool| {
-        let parts = of.iter().enumerate().filter(|(i, _)| shared(*i) == wanted).filter_map(|(_, text)| text.clone());
+    let laws: Vec<_> = tails.iter().map(|tail| tail.parameters.of_the_law()).collect();
+    let shared = |name: &str| laws.iter().all(|other| other.get(name) == laws[0].get(name));
+    let join = |law: &BTreeMap<&str, String>, wanted: bool| {
+        let parts = law.iter().filter(|(name, _)| shared(name) == wanted).map(|(_, part)| part.clone());
         parts.collect::<Vec<_>>().join(", ")
     };
     if tails.iter().all(|tail| tail.estimates().is_empty()) {
         return Err(PlotError::Empty("no level that was reached"));
     }
     let mut series = Vec::new();
-    for ((tail, own), ink) in tails.iter().zip(&named).zip(Ink::DATA) {
+    for ((tail, own), ink) in tails.iter().zip(&laws).zip(Ink::DATA) {
         let estimates = tail.estimates();
         let label = Some(join(own, false)).filter(|label| !label.is_empty());
         let line = estimates.iter().map(|at| (at.x, at.y)).collect();
@@ -96,15 +97,15 @@ pub(super) fn overlay(tails: &[Document], runs: &[run::Document]) -> Result<Char
         series.push(Series { label, ink, shape: Shape::Line { stroke: Stroke::Solid, points: line } });
     }
     for run in runs {
-        let own = run.parameters().named();
-        let place = named.iter().position(|other| *other == own);
+        let own = run.parameters().of_the_law();
+        let place = laws.iter().position(|other| *other == own);
         let ink = place.map_or(Ink::Black, |place| Ink::DATA[place]);
         let mut points = run.exceedance();
         points.retain(|at| at.y > 0.0);
         let label = Some(format!("plain run, {}", join(&own, false)));
         series.push(Series { label, ink, shape: Shape::Points { marker: Marker::Circle, points } });
     }
-    Ok(Chart { subtitle: vec![join(&named[0], true)], ..chart(first, Scale::Log, series) })
+    Ok(Chart { subtitle: vec![join(&laws[0], true)], ..chart(first, Scale::Log, series) })
 }
 
 fn chart(document: &Document, x: Scale, series: Vec<Series>) -> Chart {

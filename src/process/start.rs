@@ -105,6 +105,9 @@ impl Start {
     ) -> Result<Initial, ParameterError> {
         let fail = |reason: String, remedy| ParameterError::Start { start: self.to_string(), reason, remedy };
         Ok(match self {
+            Start::Each(h) | Start::OneBin(h) | Start::Random(h) if *h > MAX_START_LOAD => {
+                return Err(fail("has more than 2^31 balls in a bin or in all".to_owned(), "use at most 2^31"));
+            }
             Start::Empty => Initial::Same(0),
             Start::Each(h) => Initial::Same(*h),
             Start::OneBin(h) => Initial::OneBin(*h),
@@ -137,6 +140,20 @@ impl Start {
 }
 
 impl Initial {
+    /// The initial state of a profile of `bins` bins: as it is, if its balls are few enough that no number of rounds
+    /// carries them past 64 bits.
+    pub(crate) fn for_profile(self, start: &Start, bins: u64) -> Result<Self, ParameterError> {
+        const MAX_BALLS: u128 = 1 << 62;
+        match self {
+            Initial::Same(h) if u128::from(bins) * u128::from(h) > MAX_BALLS => Err(ParameterError::Start {
+                start: start.to_string(),
+                reason: "the bins hold more than 2^62 balls in all".to_owned(),
+                remedy: "use fewer bins or a smaller load",
+            }),
+            other => Ok(other),
+        }
+    }
+
     /// Draws the initial profile of `n` bins, which has the law of what [`Initial::write`] writes.
     pub(crate) fn profile(&self, n: u64, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
         let level = |load: u32, bins| Level { load: load.into(), bins };

@@ -74,6 +74,22 @@ impl Profile {
         self.levels.first().filter(|level| level.load == 0).map_or(0, |level| level.bins)
     }
 
+    /// Takes from every bin the balls that it holds beyond `capacity`; returns how many these are.
+    pub fn cap(&mut self, capacity: u64) -> u64 {
+        let (mut over, mut full) = (0, 0);
+        while let Some(&Level { load, bins }) = self.levels.last().filter(|level| level.load > capacity) {
+            over += (load - capacity) * bins;
+            full += bins;
+            self.levels.pop();
+        }
+        match self.levels.last_mut() {
+            Some(level) if level.load == capacity => level.bins += full,
+            _ if full > 0 => self.levels.push(Level { load: capacity, bins: full }),
+            _ => {}
+        }
+        over
+    }
+
     /// Every non-empty bin deletes one ball; returns how many do.
     pub fn serve(&mut self) -> u64 {
         let empty = self.empty_bins();
@@ -105,6 +121,20 @@ mod tests {
         assert_eq!(p.levels().len(), 3);
         assert_eq!((p.bins(), p.empty_bins(), p.max_load()), (7, 3, u64::from(u32::MAX)));
         assert_eq!(p.balls(), 21 + u128::from(u32::MAX));
+    }
+
+    #[test]
+    fn a_cap_takes_what_is_beyond_it() {
+        for (before, after, over) in [
+            (profile(&[(0, 5), (2, 2), (3, 1), (9, 2)]), profile(&[(0, 5), (2, 5)]), 15),
+            (profile(&[(0, 5), (9, 2)]), profile(&[(0, 5), (2, 2)]), 14),
+            (profile(&[(3, 4)]), profile(&[(2, 4)]), 4),
+            (profile(&[(0, 1), (2, 4)]), profile(&[(0, 1), (2, 4)]), 0),
+        ] {
+            let mut p = before;
+            assert_eq!(p.cap(2), over);
+            assert_eq!(p, after);
+        }
     }
 
     #[test]

@@ -17,7 +17,10 @@ pub use counts::{Count, CountTail};
 pub use levels::{Level, Profile};
 pub use throw::{Balls, Thrower};
 
+use crate::float;
+use crate::process::Measure;
 use crate::rng::stream::Stream;
+use crate::stats::{Flow, Further};
 use std::fmt;
 
 /// Version of everything that fixes the bits of a run on profiles: the order of draws, the samplers, the throws.
@@ -26,25 +29,63 @@ pub const PROFILE_STREAM_VERSION: u32 = 1;
 /// Most bins of a profile. Their number and the number of balls of a round are whole numbers in an `f64`.
 pub const MAX_BINS: u64 = 1_000_000_000_000_000;
 
-/// Work of a round, in balls that are thrown one by one in the same time: some tens of microseconds, whatever n.
+/// Work of a round where few loads occur, in balls that are thrown one by one in the same time: some tens of
+/// microseconds, whatever n.
 pub const ROUND_WORK: f64 = 1e4;
+
+/// About the work of a round of throws with one choice among `n` bins, whose loads have a `drift` of so many balls a
+/// round towards 0: the fraction of the bins with load k or more is near `exp(-2 drift k)`, and each load that occurs
+/// costs as much as 300 balls.
+pub(crate) fn one_choice_work(n: u64, drift: f64) -> f64 {
+    let n = n as f64;
+    ROUND_WORK + 300.0 * (float::ln(n) / (2.0 * drift)).min(n)
+}
+
+/// What a process on profiles keeps of a replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The bins.
+    pub bins: Profile,
+    /// Numbers of balls that are elsewhere, if the process has such.
+    pub elsewhere: Vec<u64>,
+}
+
+impl State {
+    /// Balls of the replica.
+    #[must_use]
+    pub fn balls(&self) -> u128 {
+        self.bins.balls() + self.elsewhere.iter().map(|&balls| u128::from(balls)).sum::<u128>()
+    }
+}
+
+impl From<Profile> for State {
+    fn from(bins: Profile) -> Self {
+        Self { bins, elsewhere: Vec::new() }
+    }
+}
+
+/// Watches a round.
+pub struct Watch<'a> {
+    /// Takes the bins as they are at this point of the round.
+    pub loads: &'a mut dyn FnMut(Measure, &Profile),
+    /// Takes the observables that the process has beside the loads, if the round is sampled.
+    pub further: Option<&'a mut Further>,
+}
 
 /// A process with validated parameters as a Markov chain on profiles.
 pub trait ProfileChain: fmt::Debug + Send + Sync {
     /// Number of bins, n, at most [`MAX_BINS`].
     fn bins(&self) -> u64;
 
-    /// The profile before the first round; `stream` is at the first number of [`crate::rng::Domain::Start`].
-    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile;
+    /// The state before the first round; `stream` is at the first number of [`crate::rng::Domain::Start`].
+    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> State;
 
-    /// The arrivals of a round: adds them to `profile` and returns their number.
-    fn arrive(&self, stream: &mut Stream, thrower: &mut Thrower, profile: &mut Profile) -> u64;
+    /// Performs one round on `state`, whose bins it shows to `watch` wherever in the round they may be observed.
+    fn round(&self, stream: &mut Stream, thrower: &mut Thrower, state: &mut State, watch: &mut Watch<'_>) -> Flow;
 
-    /// The deletions of a round: takes them from `profile` and returns their number.
-    fn depart(&self, stream: &mut Stream, profile: &mut Profile) -> u64;
-
-    /// Expected balls moved in one round of one replica.
-    fn expected_balls(&self) -> f64;
+    /// About the work of a round, in balls that are thrown one by one, for sizing what is done at once: from
+    /// [`ROUND_WORK`] on, and more where many loads occur.
+    fn round_work(&self) -> f64;
 
     /// The process as rare max loads need it ([`crate::tail`]), if it can be conditioned on them.
     fn tail(&self) -> Option<&dyn TailChain> {
@@ -52,7 +93,7 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
     }
 }
 
-/// A chain on profiles whose next round can be made to raise a bin to a level.
+/// A chain on profiles, with nothing elsewhere, whose next round can be made to raise a bin to a level.
 ///
 /// A round is its arrivals and its deletions; a bin reaches a level where its load after them is at least that.
 pub trait TailChain: ProfileChain {

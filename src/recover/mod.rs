@@ -1,6 +1,6 @@
 //! Self-stabilisation: how a process comes back from where it starts.
 //!
-//! Two things are followed: the max load and the total load after the deletions, at rounds on a geometric grid; and the
+//! Two things are followed: the max load and the total load at the end of a round, at rounds on a geometric grid; and the
 //! first round after which the max load is at most a level, exactly. Replicas run on the CPU, on the fast path of their
 //! process; the outcome is made of integers, the same for any number of threads.
 

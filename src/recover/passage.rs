@@ -24,7 +24,7 @@ pub(super) struct Walker<'a> {
     job: Job<'a>,
     level: u64,
     runner: Box<dyn Runner + 'a>,
-    loads: Vec<u32>,
+    state: Vec<u32>,
     /// Loads before the stretch at hand, and those of a second look at it.
     before: Vec<u32>,
     again: Vec<u32>,
@@ -33,9 +33,9 @@ pub(super) struct Walker<'a> {
 impl<'a> Walker<'a> {
     pub(super) fn new(process: &'a dyn Process, spec: &Spec) -> Self {
         let job = Job { process, seed: spec.seed, schedule: WATCHED, keep_loads: false };
-        let empty = || vec![0; process.bins() as usize];
-        let (loads, before, again) = (empty(), empty(), empty());
-        Self { job, level: spec.level, runner: process.runner(), loads, before, again }
+        let empty = || vec![0; process.words()];
+        let (state, before, again) = (empty(), empty(), empty());
+        Self { job, level: spec.level, runner: process.runner(), state, before, again }
     }
 
     /// Follows `replica` to the points of `seen`, where it is added; the first round after which its max load is at
@@ -46,7 +46,7 @@ impl<'a> Walker<'a> {
         control: &Control,
         seen: &mut Seen,
     ) -> Result<Option<u64>, BackendError> {
-        self.job.process.start(self.job.seed, replica, &mut self.loads);
+        self.job.process.start(self.job.seed, replica, &mut self.state);
         seen.balls.initial_balls += u128::from(self.total());
         let mut first = (self.max() <= self.level).then_some(0);
         let mut round = 0;
@@ -57,7 +57,7 @@ impl<'a> Walker<'a> {
                 let record = if first.is_some() {
                     self.advance(UNWATCHED, replica, stretch, control)?
                 } else {
-                    self.before.copy_from_slice(&self.loads);
+                    self.before.copy_from_slice(&self.state);
                     let record = self.advance(WATCHED, replica, stretch.clone(), control)?;
                     if self.meets(&record) {
                         first = Some(self.first_round(replica, stretch, control)?);
@@ -81,7 +81,7 @@ impl<'a> Walker<'a> {
         control: &Control,
     ) -> Result<Record, BackendError> {
         let job = Job { schedule, ..self.job };
-        backend::advance(&job, &mut *self.runner, replica, &mut self.loads, rounds, control)
+        backend::advance(&job, &mut *self.runner, replica, &mut self.state, rounds, control)
     }
 
     fn meets(&self, record: &Record) -> bool {
@@ -108,10 +108,11 @@ impl<'a> Walker<'a> {
     }
 
     fn max(&self) -> u64 {
-        self.loads.iter().copied().max().unwrap_or(0).into()
+        let bins = self.job.process.bins() as usize;
+        self.state[..bins].iter().copied().max().unwrap_or(0).into()
     }
 
     fn total(&self) -> u64 {
-        self.loads.iter().map(|&load| u64::from(load)).sum()
+        self.state.iter().map(|&load| u64::from(load)).sum()
     }
 }

@@ -17,7 +17,7 @@
 //! | `trajectory` | list | a point for each round looked at, ascending from 0 to the horizon, see below |
 //! | `recovery` | object | the first round that meets the level, see below |
 //!
-//! A point has `round`, `max_load`, `total_load` and `theory`. The loads are those after the deletions of that round,
+//! A point has `round`, `max_load`, `total_load` and `theory`. The loads are those at the end of that round,
 //! in balls, over the replicas: `mean`, `low` and `high` (limits of its t interval, each point for itself; null where
 //! the replicas show no error: a single one, or all alike) and `quantiles`, a list of [q, load]: the smallest load that
 //! at least a fraction q of the replicas do not exceed. `theory` has `mean_max` and `mean_total`, each what [`theory`]
@@ -42,14 +42,14 @@
 //! `_q05`, `_q50`, `_q95`, `_theory`. Where something is null the cell is empty.
 
 use super::{Outcome, Spec};
-use crate::process::ProcessSpec;
+use crate::process::{Measure, ProcessSpec};
 use crate::report::{
     Render, field, five_digits, grouped, histogram_by_value, parameters, percent, significant, wrapped,
 };
 use crate::rng::STREAM_VERSION;
 use crate::stats::interval::{Confidence, Interval};
 use crate::stats::{Histogram, PowerSums};
-use crate::theory::{self, leaky::Expected};
+use crate::theory::{self, Expected};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::io;
@@ -204,7 +204,8 @@ impl<'a> Report<'a> {
         let version = env!("CARGO_PKG_VERSION");
         field(out, "version", &[format!("leakybins {version}"), format!("stream {STREAM_VERSION}")])?;
 
-        writeln!(out, "\nafter the deletions of a round, in balls")?;
+        let measured = process.measured(Measure::Post).expect("every round has an end");
+        writeln!(out, "\n{measured} of a round, in balls")?;
         writeln!(out, "{:>8} {:<51} {:>17}", "", "max load", "load per bin")?;
         let interval = format!("{confidence} % interval");
         writeln!(
@@ -240,9 +241,9 @@ impl<'a> Report<'a> {
         for (q, round) in &round.quantiles {
             writeln!(out, "  {:<11}{}", format!("{} %", percent(*q)), grouped(round))?;
         }
-        let note = "5 % and 95 % are quantiles over the replicas. Theory: the load of a bin is exact for d = 1, else of \
-                    the limit of many bins; the max load is that of independent bins. It is left out where it takes \
-                    long.";
+        let note = "5 % and 95 % are quantiles over the replicas. Theory: the load of a bin is exact for one choice, else \
+                    of the limit of many bins; the max load is that of independent bins. It is left out where it is \
+                    not known or takes long.";
         writeln!(out, "\n{}", wrapped(note.split(' '), " ", 0))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | column | meaning |
 //! |---|---|
-//! | `observable` | `max_load` (values are sampled rounds) or `load_per_bin` (values are bins of sampled rounds) |
+//! | `observable` | `max_load` (values are sampled rounds), `load_per_bin` (values are bins of sampled rounds), or a further histogram of the process |
 //! | `value` | the load |
 //! | `count` | how often it was seen, exact; of bins it may pass 2^64 in a run on profiles |
 //! | `fraction` | `count` over all values of the observable |
@@ -14,6 +14,7 @@
 //! bounds it. The specification is not part of it: keep the command, or use [JSON](super::json).
 
 use super::Report;
+use crate::process::ObservableKind;
 use std::io;
 
 /// Writes the table.
@@ -21,7 +22,7 @@ use std::io;
 /// # Errors
 /// Those of the CSV writer, which has none in memory.
 pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
-    let Report { estimates, theory, outcome, .. } = report;
+    let Report { spec, estimates, theory, outcome, .. } = report;
     let mut table = csv::Writer::from_writer(Vec::new());
     table.write_record(["observable", "value", "count", "fraction", "exceedance", "low", "high", "theory"])?;
     let samples = outcome.tally.samples() as f64;
@@ -53,6 +54,23 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
             none,
             predicted,
         ))?;
+    }
+    let histograms = (spec.process.observables().iter()).filter(|of| of.kind == ObservableKind::Histogram);
+    for (observable, counts) in histograms.zip(&outcome.tally.further.histograms) {
+        let total = counts.total() as f64;
+        for (value, count, at_least) in counts.levels() {
+            let none = None::<f64>;
+            table.serialize((
+                observable.name,
+                value,
+                count,
+                count as f64 / total,
+                at_least as f64 / total,
+                none,
+                none,
+                none,
+            ))?;
+        }
     }
     table.into_inner().map_err(csv::IntoInnerError::into_error)
 }

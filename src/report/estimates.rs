@@ -43,6 +43,8 @@ pub struct Estimates {
     pub total_load: Mean,
     /// Mean number of empty bins.
     pub empty_bins: Mean,
+    /// Means of the further numbers that the process observes, in its order.
+    pub further: Vec<Mean>,
     /// The levels seen and the next one, ascending.
     pub levels: Vec<Level>,
     sampling: Sampling,
@@ -75,6 +77,9 @@ impl Estimates {
             max_load: mean(tally.max_load.samples(), tally.max_load.replicas),
             total_load: mean(tally.total_load.samples.power_sums(), tally.total_load.replicas),
             empty_bins: mean(tally.empty_bins.samples.power_sums(), tally.empty_bins.replicas),
+            further: (tally.further.numbers.iter())
+                .map(|series| mean(series.samples.power_sums(), series.replicas))
+                .collect(),
             levels: levels.collect(),
             sampling,
             every: schedule.every,

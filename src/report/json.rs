@@ -11,20 +11,20 @@
 //! | `stream` | string | which random numbers are drawn: `"bins"`, or `"profile"` by the backend of that name |
 //! | `profile_stream_version` | integer, or absent | of a run on profiles: version of what is drawn there, [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION) |
 //! | `process` | string | the process, as in `leakybins run PROCESS` |
-//! | `parameters` | object | its parameters: for `leaky` `n`, `lambda`, `d`, `arrivals`, `start` |
+//! | `parameters` | object | its parameters by the names of their flags: for `leaky` `n`, `lambda`, `d`, `arrivals`, `start` |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
 //! | `replicas` | integer | independent replicas; with `stopping` the most there could have been |
 //! | `rounds` | integer | rounds of each replica |
 //! | `burn_in` | integer | rounds before sampling begins |
 //! | `every` | integer | rounds from one sample to the next |
 //! | `loads_every` | integer | samples from one load histogram to the next; 0: none |
-//! | `measure` | string | `"pre"` or `"post"`: loads before or after the deletions of a round |
+//! | `measure` | string | `"pre"`: loads before the deletions of a round, or `"post"`: at its end |
 //! | `stopping` | object, or absent | rules that may end the run: `at`, `rel_err`, `max_hits`, `max_time` (s), `confidence` |
 //! | `ended` | string | what ended it: `"replicas"` (all are done), `"rel-err"`, `"max-hits"`, `"max-time"`; `"incomplete"`: not ended, a journal without all its blocks |
 //! | `replicas_done` | integer | replicas that the result is of: 0, 1, .., or any others of an `"incomplete"` run |
 //! | `rel_err` | number or null | relative error that `stopping` is about, where known |
-//! | `backend` | string, or absent | `"gpu"`, `"cpu"`, `"reference"` or `"profile"`: what finished the run |
-//! | `adapter` | string or null, or absent | the GPU |
+//! | `backend` | string, or absent | `"gpu"`, `"cpu"`, `"reference"` or `"profile"`: what computed the blocks of the result; several as `"gpu+cpu"` |
+//! | `adapter` | string or null, or absent | the GPU; several with `"; "` between them, equal ones as `"2 x NAME"` |
 //! | `samples` | integer | sampled rounds over all replicas |
 //! | `balls` | integer | balls thrown in all rounds, burn-in included |
 //! | `elapsed_s` | number, or absent | wall time in seconds |
@@ -42,6 +42,9 @@
 //! | `load_per_bin` | `mean`, `histogram` | load of every bin in the rounds that add their loads, in balls |
 //! | `total_load` | a mean, `min`, `max`, `variance` | balls in the system in a sampled round |
 //! | `empty_bins` | a mean, `min`, `max`, `variance` | bins of load 0 in a sampled round |
+//!
+//! and, by name, those that the process has beside them
+//! ([`Model::observables`](crate::process::Model::observables)): a number has the fields of `total_load`, a histogram those of `load_per_bin`.
 //!
 //! A `histogram` maps a value, as a string of decimal digits, to how often it was seen; values ascend, values never
 //! seen are left out. `variance` is the mean squared deviation from the mean. Samples of one replica are correlated, so
@@ -84,13 +87,14 @@
 use super::estimates::{Estimates, Level, Mean};
 use super::{Render, Report};
 use crate::backend::StreamKind;
-use crate::process::ProcessSpec;
+use crate::process::{Observable, ObservableKind, ProcessSpec};
 use crate::rng::STREAM_VERSION;
 use crate::run::{Reason, Schedule, Stopping};
 use crate::stats::estimate::{Band, Estimate, Method};
 use crate::stats::{Histogram, LevelTally, Moments};
 use crate::theory::report::Laws;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 use std::io;
 
 /// Version of the format described on this page.
@@ -137,6 +141,16 @@ struct Observables<'a> {
     load_per_bin: Law<'a>,
     total_load: Summary,
     empty_bins: Summary,
+    #[serde(flatten)]
+    further: BTreeMap<&'static str, Further<'a>>,
+}
+
+/// An observable that the process has beside the others.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Further<'a> {
+    Number(Summary),
+    Histogram(Law<'a>),
 }
 
 #[derive(Serialize)]
@@ -228,6 +242,27 @@ pub(crate) fn histogram_by_value<S: Serializer>(histogram: &Histogram, serialize
     serializer.collect_map(histogram.iter())
 }
 
+/// The further observables by name; a histogram that never counted anything is `unseen`.
+fn further<'a>(report: &'a Report<'_>, unseen: &'a Histogram) -> BTreeMap<&'static str, Further<'a>> {
+    let (estimates, tally) = (&report.estimates, &report.outcome.tally.further);
+    let mut numbers = estimates.further.iter().zip(&tally.numbers);
+    let mut histograms = tally.histograms.iter();
+    let one = |observable: &Observable| {
+        let of = match observable.kind {
+            ObservableKind::Number => {
+                let (mean, series) = numbers.next().expect("every sampled round has every number");
+                Further::Number(Summary::new(estimates, mean, &series.samples))
+            }
+            ObservableKind::Histogram => {
+                let histogram = histograms.next().unwrap_or(unseen);
+                Further::Histogram(Law { mean: histogram.mean(), histogram })
+            }
+        };
+        (observable.name, of)
+    };
+    report.spec.process.observables().iter().map(one).collect()
+}
+
 /// Writes the object.
 ///
 /// # Errors
@@ -236,6 +271,7 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
     let Report { spec, outcome, estimates, theory, .. } = report;
     let (tally, machine) = (&outcome.tally, outcome.machine.as_ref());
     let samples = tally.samples();
+    let unseen = Histogram::default();
     let exceedance = |level: &Level| Exceedance::new(level.k, &level.reached, samples, level.estimate.as_ref());
     let document = Document {
         schema: SCHEMA,
@@ -268,6 +304,7 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
             load_per_bin: Law { mean: tally.load_per_bin.mean(), histogram: &tally.load_per_bin },
             total_load: Summary::new(estimates, &estimates.total_load, &tally.total_load.samples),
             empty_bins: Summary::new(estimates, &estimates.empty_bins, &tally.empty_bins.samples),
+            further: further(report, &unseen),
         },
         theory: theory.as_ref().map(Laws::new),
         warnings: report.warnings(),

@@ -11,13 +11,15 @@ pub(crate) use estimates::ENOUGH_TIMES;
 pub use estimates::{Estimates, Level, Mean};
 
 pub(crate) use json::histogram_by_value;
-pub(crate) use table::{field, five_digits, grouped, parameters, percent, probability, reached, significant};
+pub(crate) use table::{
+    field, five_digits, grouped, named_parameters, parameters, percent, probability, reached, significant,
+};
 
 use crate::run::{Outcome, Reason, Spec};
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use crate::theory;
-use crate::theory::leaky::Prediction;
+use crate::theory::Prediction;
 use std::io;
 
 /// Columns of everything laid out for people.

@@ -2,11 +2,14 @@
 
 use super::estimates::{Estimates, Mean};
 use super::{Report, WIDTH, human, wrapped};
-use crate::process::{Measure, ProcessSpec};
+use crate::backend::Machine;
+use crate::process::{Measure, Observable, ObservableKind, ProcessSpec};
 use crate::rng::STREAM_VERSION;
-use crate::run::{Machine, Reason, Stopping};
+use crate::run::{Reason, Stopping};
+use crate::stats::Histogram;
 use crate::stats::estimate::{Band, Estimate};
-use crate::theory::leaky::Prediction;
+use crate::theory::Prediction;
+use serde_json::{Map, Value};
 use std::fmt::{self, Display, Write};
 
 /// Histograms with more levels than this are grouped.
@@ -26,17 +29,18 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     let (tally, schedule) = (&outcome.tally, &spec.schedule);
     let (samples, replicas) = (tally.samples(), tally.replicas);
 
-    let measure = match schedule.measure {
-        Measure::Pre => "measure pre (before the deletions)",
-        Measure::Post => "measure post (after the deletions)",
+    let name = match schedule.measure {
+        Measure::Pre => "pre",
+        Measure::Post => "post",
     };
+    let measure = spec.process.measured(schedule.measure).map_or(String::new(), |point| format!(" ({point})"));
     let sampling = [
         format!("replicas {replicas}"),
         format!("rounds {}", schedule.rounds),
         format!("burn-in {}", schedule.burn_in),
         format!("every {}", schedule.every),
         format!("loads-every {}", schedule.loads_every),
-        measure.to_owned(),
+        format!("measure {name}{measure}"),
     ];
     let thrown = format!("{} thrown", human_count(tally.flow.arrived));
     let balls = match &outcome.machine {
@@ -88,6 +92,10 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     mean("max load", &estimates.max_load, 1.0, predicted(&|theory| theory.bins.mean_max()))?;
     mean("load per bin", &estimates.total_load, n, predicted(&|theory| theory.bins.mean_load()))?;
     mean("empty fraction", &estimates.empty_bins, n, predicted(&|theory| theory.bins.empty_fraction()))?;
+    for (observable, of) in of_kind(&spec.process, ObservableKind::Number).zip(&estimates.further) {
+        let known = theory.as_ref().and_then(|theory| theory.further_mean(observable.name));
+        mean(&observable.name.replace('_', " "), of, 1.0, known)?;
+    }
 
     let band = match estimates.band {
         Band::Pointwise => "each for itself",
@@ -96,9 +104,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
     writeln!(out, "\nmax load M of a round, in balls; {percent} % intervals, {band}")?;
     max_load(out, estimates, theory.as_ref())?;
     writeln!(out, "\nload L of a bin, in balls")?;
-    let loads: Vec<_> = (tally.load_per_bin.levels())
-        .map(|(value, count, at_least)| Level { value, count, at_least, estimate: None })
-        .collect();
+    let loads = levels_of(&tally.load_per_bin);
     if loads.is_empty() {
         writeln!(out, "  not recorded: no sampled round was asked for its loads (see --loads-every)")?;
     } else {
@@ -107,12 +113,27 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         let theory = |row: &Row| theory.as_ref().map_or(String::new(), |t| reached(t.bins.load_exceedance(row.low)));
         law(out, &loads, ["bins", "P(L >= k)"], &[("fraction", &fraction), ("theory", &theory)])?;
     }
+    for (observable, counts) in of_kind(&spec.process, ObservableKind::Histogram).zip(&tally.further.histograms) {
+        writeln!(out, "\n{}: {}", observable.name.replace('_', " "), observable.meaning)?;
+        law(out, &levels_of(counts), ["count", "P(X >= k)"], &[])?;
+    }
 
     writeln!(out)?;
     for note in notes(report, &percent) {
         writeln!(out, "{}", wrapped(note.split(' '), " ", 0))?;
     }
     Ok(())
+}
+
+/// The further observables of this kind, in the order of their places.
+fn of_kind(process: &ProcessSpec, kind: ObservableKind) -> impl Iterator<Item = &'static Observable> {
+    process.observables().iter().filter(move |observable| observable.kind == kind)
+}
+
+/// The levels of a histogram, of which no error is known.
+fn levels_of(histogram: &Histogram) -> Vec<Level> {
+    let level = |(value, count, at_least)| Level { value, count, at_least, estimate: None };
+    histogram.levels().map(level).collect()
 }
 
 /// What the numbers rest on.
@@ -164,12 +185,21 @@ fn rules(report: &Report<'_>, stopping: &Stopping) -> Vec<String> {
     .collect()
 }
 
-/// The process's parameters by name, as the specification writes them.
+/// The process's parameters by name, as the specification has them.
+pub(crate) fn named_parameters(process: &ProcessSpec) -> Map<String, Value> {
+    match serde_json::to_value(process).expect("parameters are plain values") {
+        Value::Object(mut spec) => match spec.remove("parameters") {
+            Some(Value::Object(named)) => named,
+            _ => unreachable!("a process has named parameters"),
+        },
+        _ => unreachable!("a specification is an object"),
+    }
+}
+
+/// The same as texts, for people.
 pub(crate) fn parameters(process: &ProcessSpec) -> Vec<String> {
-    let spec = serde_json::to_value(process).expect("parameters are plain values");
-    let named = spec["parameters"].as_object().expect("parameters have names");
-    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    named.iter().map(|(name, value)| format!("{name} {}", text(value))).collect()
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    named_parameters(process).iter().map(|(name, value)| format!("{name} {}", text(value))).collect()
 }
 
 /// A header line, wrapped between its parts.
@@ -391,12 +421,11 @@ fn human_count(value: u128) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Histogram;
 
     fn histogram(counts: impl IntoIterator<Item = (u64, u128)>) -> Vec<Level> {
         let mut histogram = Histogram::default();
         counts.into_iter().for_each(|(value, count)| histogram.add(value, count));
-        histogram.levels().map(|(value, count, at_least)| Level { value, count, at_least, estimate: None }).collect()
+        levels_of(&histogram)
     }
 
     #[test]

@@ -8,10 +8,12 @@
 //! runs become equal bin by bin, as each bin has been empty once, and stay so.
 //!
 //! Rounds are divided into windows that end at 16, 24, 36, .. (each half as long again). In a window the starts *agree*
-//! if for each extreme, for the max load and for the total load, the t interval of the mean paired difference lies
+//! if for each extreme, for the max load, the total load and the numbers that the process observes beside, the t interval of the mean paired difference lies
 //! within [`FRACTION`] of the mean from the run's own start. The intervals of a window hold together with confidence
 //! [`CONFIDENCE`] (Bonferroni), so that neither a small pilot nor chance makes starts agree that differ by more. The
 //! burn-in ends with the first window in which they agree, if they agree in the next one, too.
+//!
+//! Where no ball arrives or leaves, the extremes are `random:M` and `one-bin:M`, M being the number of balls of the start.
 //!
 //! A start is thus compared with both extremes: from `one-bin:1e6` the burn-in covers the draining of that bin.
 //!
@@ -68,20 +70,26 @@ impl BurnIn {
             return Err(SpecError::PilotBins(bins).into());
         }
         let start = spec.process.start();
-        // The last of them starts empty: its load decides how high the overloaded start is.
         let mut pilots = vec![Pilot::new(spec, start.clone())?];
-        if *start != Start::Empty {
-            pilots.push(Pilot::new(spec, Start::Empty)?);
+        // Of an open process the last of the others starts empty: its load decides how high the overloaded start is.
+        let (least, most) = if spec.process.is_closed() {
+            let balls = pilots[0].balls()?;
+            (Start::Random(balls), Start::OneBin(balls))
+        } else {
+            (Start::Empty, Start::Each(1))
+        };
+        if *start != least {
+            pilots.push(Pilot::new(spec, least)?);
         }
         pilots[0].require_memory(pilots.len() as u64 + 1)?;
-        let (mut height, mut overloaded) = (1, Pilot::new(spec, Start::Each(1))?);
+        let (mut height, mut overloaded) = (1, Pilot::new(spec, most)?);
         let mut windows: Vec<Range<u64>> = Vec::new();
         let mut window = 0..FIRST_WINDOW;
         loop {
             pilots.iter_mut().try_for_each(|pilot| pilot.run(&window, control))?;
             let load = pilots.last().map_or(0, |empty| empty.twice_the_load(&window));
             let wanted = (load + 1).min(MAX_START_LOAD.into()) as u32;
-            if wanted > height {
+            if !spec.process.is_closed() && wanted > height {
                 (height, overloaded) = (wanted, Pilot::new(spec, Start::Each(wanted))?);
                 windows.iter().try_for_each(|window| overloaded.run(window, control))?;
             }
@@ -134,8 +142,8 @@ struct Pilot {
 struct Replica {
     number: u32,
     loads: Vec<u32>,
-    /// The sums over each window so far of the max load and of the total load.
-    sums: Vec<[u128; 2]>,
+    /// The sums over each window so far of the max load, of the total load and of the process's own numbers.
+    sums: Vec<Vec<u128>>,
 }
 
 impl Pilot {
@@ -147,6 +155,14 @@ impl Pilot {
         let replicas = numbers.map(|number| Replica { number, loads: Vec::new(), sums: Vec::new() }).collect();
         let schedule = Schedule { burn_in: 0, every: 1, loads_every: 0, ..spec.schedule };
         Ok(Self { start, process, seed: spec.seed, schedule, replicas })
+    }
+
+    /// Balls of a replica, which are the same number in each.
+    fn balls(&self) -> Result<u32, SpecError> {
+        let mut state = vec![0; self.process.words()];
+        self.process.start(self.seed, u32::MAX, &mut state);
+        let balls = state.iter().map(|&balls| u64::from(balls)).sum();
+        u32::try_from(balls).ok().filter(|&balls| balls <= MAX_START_LOAD).ok_or(SpecError::PilotBalls(balls))
     }
 
     /// Refuses so many pilots that the machine has no room for.
@@ -167,30 +183,33 @@ impl Pilot {
             || job.process.runner(),
             |runner, Replica { number, loads, sums }| {
                 if window.start == 0 {
-                    *loads = vec![0; job.process.bins() as usize];
+                    *loads = vec![0; job.process.words()];
                     job.process.start(job.seed, *number, loads);
                 }
                 let seen = backend::advance(&job, &mut **runner, *number, loads, window.clone(), control)?;
-                sums.push([seen.max_load.sum(), seen.total_load.sum]);
+                sums.push([seen.max_load.sum(), seen.total_load.sum].into_iter().chain(seen.further.sums()).collect());
                 Ok(())
             },
         )
     }
 
-    /// Twice the mean load of a bin in the last window, rounded up.
+    /// Twice the mean load of a bin in the last window, and the balls that are elsewhere at its end, rounded up.
     fn twice_the_load(&self, window: &Range<u64>) -> u64 {
-        let total: u128 = self.replicas.iter().filter_map(|replica| Some(replica.sums.last()?[1])).sum();
-        let loads = u128::from(self.process.bins()) * self.replicas.len() as u128;
-        (2 * total).div_ceil(loads * u128::from(window.end - window.start)) as u64
+        let (bins, rounds) = (self.process.bins(), u128::from(window.end - window.start));
+        let elsewhere = |replica: &Replica| replica.loads[bins as usize..].iter().map(|&b| u128::from(b)).sum::<u128>();
+        let balls = |replica: &Replica| Some(replica.sums.last()?[1] + elsewhere(replica) * rounds);
+        let total: u128 = self.replicas.iter().filter_map(balls).sum();
+        (2 * total).div_ceil(u128::from(bins) * self.replicas.len() as u128 * rounds) as u64
     }
 
-    /// Whether both observables agree with those of all `others` in the window of this index.
+    /// Whether all observables agree with those of all `others` in the window of this index.
     fn agrees(&self, others: &[&Pilot], index: usize) -> bool {
         let replicas = self.replicas.len() as f64;
-        let miss = (1.0 - CONFIDENCE) / (2 * others.len()) as f64;
+        let observables = self.replicas[0].sums[index].len();
+        let miss = (1.0 - CONFIDENCE) / (observables * others.len()) as f64;
         let quantile = student::upper_quantile(0.5 * miss, self.replicas.len() as u64 - 1);
         others.iter().all(|other| {
-            (0..2).all(|observable| {
+            (0..observables).all(|observable| {
                 let sum = |replica: &Replica| replica.sums[index][observable];
                 let pairs = || self.replicas.iter().map(sum).zip(other.replicas.iter().map(sum));
                 let value = pairs().map(|(own, _)| own as f64).sum::<f64>() / replicas;
@@ -221,7 +240,7 @@ mod tests {
     fn starts_agree_within_the_t_interval_of_their_differences() {
         let mut pilots = [1, 2].map(|h| Pilot::new(&spec(Parameters::default(), 1), Start::Each(h)).expect("valid"));
         let differences: Vec<u64> = (0..REPLICAS).map(|i| (i * i) % 11).collect();
-        let values = |value: u128, offset: u64| [0, value + u128::from(offset)];
+        let values = |value: u128, offset: u64| vec![0, value + u128::from(offset)];
         let miss = 1.0 - (1.0 - CONFIDENCE) / 2.0;
         let mut sums = PowerSums::default();
         differences.iter().for_each(|&d| sums.add(d.into()));

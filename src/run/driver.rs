@@ -1,24 +1,66 @@
-//! The loop over blocks.
+//! Runs: blocks from one queue, their tallies added in order.
 
+use super::queue::{self, Block, Common, Finished, Notify};
 use super::stopping::{self, Reason};
 use super::{Shard, Spec, SpecError};
-use crate::backend::{Backend, BackendError, BlockResult, Control, Host, StreamKind, Work};
-use crate::journal::{Contents, Entry, Header, Journal, JournalError};
+use crate::backend::{BackendError, BlockResult, Control, Machine, Pool, StreamKind};
+use crate::journal::{Contents, Entry, Header, Journal, JournalError, Snapshots};
 use crate::process::{Form, ParameterError};
 use crate::stats::Tally;
-use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::time::{Duration, Instant};
+
+/// Most blocks that are finished or running while an older one is not: their tallies wait in memory.
+const AHEAD: u64 = 1024;
+/// The same for each backend where the loads of the blocks wait, too.
+const AHEAD_WITH_LOADS: u64 = 2;
 
 /// Something worth telling a person while a run goes on.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The device was lost; the block is redone on a new one.
-    DeviceRenewed(String),
-    /// The device was lost again, or cannot be renewed; this block and all later ones are computed on the CPU.
-    FellBackToCpu(String),
+    /// A device was lost; its block goes back to the queue, and the device is used again.
+    DeviceRenewed {
+        /// The device.
+        device: Machine,
+        /// What is known of the loss.
+        reason: String,
+    },
+    /// A device was lost again, or cannot be renewed; the others compute its blocks.
+    DeviceRetired {
+        /// The device.
+        device: Machine,
+        /// What is known of the loss.
+        reason: String,
+    },
+    /// A block goes on from its snapshot.
+    SnapshotTakenUp {
+        /// Path of the snapshot.
+        file: String,
+    },
+    /// A snapshot is of no use here; its block begins anew.
+    SnapshotIgnored {
+        /// Path of the snapshot.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+    /// A snapshot could not be written; the run goes on.
+    SnapshotFailed {
+        /// Path of the snapshot.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+    /// The last device was lost for good; all that is left is computed on the CPU.
+    FellBackToCpu {
+        /// The device.
+        device: Machine,
+        /// What is known of the loss.
+        reason: String,
+    },
 }
 
 /// Why a run gave no result.
@@ -56,94 +98,116 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Which random numbers were drawn.
     pub stream: StreamKind,
-    /// What computed it. `None` of a journal: each of its blocks has its own.
+    /// What computed it: the backends whose blocks it is made of, [joined](Machine::joined). `None` of a journal: each of
+    /// its blocks has its own.
     pub machine: Option<Machine>,
 }
 
-/// What computed a block, or the last block of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
-    /// Name of the backend.
-    pub backend: String,
-    /// Its adapter, if it has one.
-    pub adapter: Option<String>,
-}
-
-/// Runs `spec` on `backend`, block by block.
+/// Runs `spec` on the backends of `pool`, which share its blocks. The result does not show how.
 ///
-/// A block on a lost device is redone on a renewed one; after a second loss, on the CPU, which then takes the place of
-/// `backend`. `dump` receives the final
-/// loads of all replicas: u32, little-endian, replica-major.
+/// A block on a lost device is redone by whoever is free. A device that is lost a second time leaves the pool; the last one
+/// is replaced by the CPU. `dump` receives the final loads of all replicas: u32, little-endian, replica-major.
 ///
 /// # Errors
 /// [`RunError`]; nothing of a failed run is returned.
 pub fn run(
     spec: &Spec,
-    backend: &mut Box<dyn Backend>,
+    pool: &mut Pool,
     control: &Control,
-    mut dump: Option<&mut dyn Write>,
-    notify: &mut dyn FnMut(Event),
+    mut dump: Option<&mut (dyn Write + Send)>,
+    notify: Notify<'_>,
 ) -> Result<Outcome, RunError> {
     spec.validate()?;
     let begun = Instant::now();
-    let stream = backend.stream();
+    let stream = pool.stream();
     if dump.is_some() && stream == StreamKind::Profile {
         let why = "a profile has no loads of single bins to dump; use --backend cpu or gpu for them";
         return Err(BackendError::Unsupported(why.to_owned()).into());
     }
     let process = spec.process.build_for(stream)?;
-    let work = spec.work(&process, dump.is_some());
-    let mut device = Device { spec, backend, control, notify, losses: 0 };
-    let (tally, reason) = walk(spec, &process, |_, block| {
-        let result = device.compute(&work, &block)?;
-        if let Some(dump) = dump.as_deref_mut() {
-            let little_endian: Vec<u32> = result.loads.iter().map(|l| l.to_le()).collect();
-            dump.write_all(bytemuck::cast_slice(&little_endian))?;
-        }
-        Ok(Some((result.tally, begun.elapsed())))
-    })?;
+    let ahead = if dump.is_some() { AHEAD_WITH_LOADS * pool.machines().len() as u64 } else { AHEAD };
+    let common = Common { spec, work: spec.work(&process, dump.is_some()), ahead, control, snapshots: None };
+    let mut sum = Sum::new(spec, &process);
+    let mut waiting: BTreeMap<u64, (BlockResult, usize, Machine)> = BTreeMap::new();
+    let mut machines: BTreeMap<usize, Vec<Machine>> = BTreeMap::new();
+    let mut receive = |Finished { block, result, machine, worker, .. }: Finished| {
+        waiting.insert(block.number, (result, worker, machine));
+        sum.advance(|number, _| {
+            let Some((BlockResult { tally, loads }, worker, machine)) = waiting.remove(&number) else {
+                return Ok(Seen::Awaited);
+            };
+            if let Some(dump) = dump.as_deref_mut() {
+                let little_endian: Vec<u32> = loads.iter().map(|l| l.to_le()).collect();
+                dump.write_all(bytemuck::cast_slice(&little_endian))?;
+            }
+            // A backend that was replaced by the CPU is two machines.
+            let known = machines.entry(worker).or_default();
+            if !known.contains(&machine) {
+                known.push(machine);
+            }
+            Ok(Seen::Tally(Box::new(tally), begun.elapsed()))
+        })
+    };
+    let blocks = (0..).zip(spec.blocks(&process)).map(|(number, replicas)| Block { number, replicas });
+    queue::compute(&common, pool, blocks, &mut receive, notify)?;
     if let Some(dump) = dump {
         dump.flush()?;
     }
-    let (elapsed, machine) = (begun.elapsed(), Some(device.machine()));
-    Ok(Outcome { tally, reason, elapsed, stream, machine })
+    let machines: Vec<Machine> = machines.into_values().flatten().collect();
+    let (tally, reason) = sum.end();
+    Ok(Outcome { tally, reason, elapsed: begun.elapsed(), stream, machine: Machine::joined(&machines) })
 }
 
-/// Runs the blocks of `shard` that `journal` lacks, and writes each into it before the next begins.
+/// Runs the blocks of `shard` that `journal` lacks; each is written into it as it is finished.
 ///
 /// Where it ends, also by an error, all finished blocks are in the journal, and the same call goes on from there. A time
-/// limit counts the time of all blocks, whenever and wherever they were computed.
+/// limit counts the time of all blocks, whenever and wherever they were computed. With `snapshots` a block that takes long
+/// goes on from its last one, too.
 ///
 /// # Errors
 /// [`RunError`]; [`RunError::Journal`] where the journal is of another run, or cannot be written.
 pub fn run_journaled(
     spec: &Spec,
-    backend: &mut Box<dyn Backend>,
+    pool: &mut Pool,
     control: &Control,
     (journal, shard): (&mut Journal, Shard),
-    notify: &mut dyn FnMut(Event),
+    snapshots: Option<&Snapshots>,
+    notify: Notify<'_>,
 ) -> Result<Outcome, RunError> {
     spec.validate()?;
-    let process = spec.process.build_for(backend.stream())?;
+    let process = spec.process.build_for(pool.stream())?;
     journal.require(&Header::new(spec, &process))?;
-    let work = spec.work(&process, false);
-    let mut device = Device { spec, backend, control, notify, losses: 0 };
+    let id = journal.contents().header().id();
+    let snapshots = snapshots.map(|snapshots| (snapshots, &*id));
+    let common = Common { spec, work: spec.work(&process, false), ahead: AHEAD, control, snapshots };
+    let mut sum = Sum::new(spec, &process);
     let mut elapsed = Duration::ZERO;
-    let (tally, reason) = walk(spec, &process, |number, block| {
-        if journal.contents().entry(&block).is_none() && shard.owns(number) {
-            let begun = Instant::now();
-            let tally = device.compute(&work, &block)?.tally;
-            journal.append(Entry {
-                block: block.clone(),
-                tally,
-                elapsed: begun.elapsed(),
-                machine: device.machine(),
-            })?;
-        }
-        let Some(entry) = journal.contents().entry(&block) else { return Ok(None) };
-        elapsed += entry.elapsed;
-        Ok(Some((entry.tally.clone(), elapsed)))
-    })?;
+    let mut add = |contents: &Contents| {
+        sum.advance(|number, block| {
+            let Some(entry) = contents.entry(block) else {
+                return Ok(if shard.owns(number) { Seen::Awaited } else { Seen::LeftOut });
+            };
+            elapsed += entry.elapsed;
+            Ok(Seen::Tally(Box::new(entry.tally.clone()), elapsed))
+        })
+    };
+    if !add(journal.contents())? {
+        let done: BTreeSet<u64> = journal.contents().entries().map(|entry| entry.block.start).collect();
+        let missing = (0..)
+            .zip(spec.blocks(&process))
+            .map(|(number, replicas)| Block { number, replicas })
+            .filter(move |block| shard.owns(block.number) && !done.contains(&block.replicas.start));
+        let mut receive = |Finished { block, result, elapsed, machine, .. }: Finished| {
+            let replicas = block.replicas.clone();
+            journal.append(Entry { block: block.replicas, tally: result.tally, elapsed, machine })?;
+            if let Some((snapshots, _)) = snapshots {
+                snapshots.remove(&replicas);
+            }
+            add(journal.contents())
+        };
+        queue::compute(&common, pool, missing, &mut receive, notify)?;
+    }
+    let (tally, reason) = sum.end();
     Ok(Outcome { tally, reason, elapsed, stream: journal.contents().header().stream(), machine: None })
 }
 
@@ -153,175 +217,89 @@ pub fn run_journaled(
 /// [`RunError::TooLarge`] where sums do not fit their integers: the tallies were made up.
 pub fn replay(contents: &Contents) -> Result<Outcome, RunError> {
     let mut elapsed = Duration::ZERO;
-    let (tally, reason) = walk(contents.spec(), contents.process(), |_, block| {
-        let Some(entry) = contents.entry(&block) else { return Ok(None) };
+    let mut sum = Sum::new(contents.spec(), contents.process());
+    sum.advance(|_, block| {
+        let Some(entry) = contents.entry(block) else { return Ok(Seen::LeftOut) };
         elapsed += entry.elapsed;
-        Ok(Some((entry.tally.clone(), elapsed)))
+        Ok(Seen::Tally(Box::new(entry.tally.clone()), elapsed))
     })?;
+    let (tally, reason) = sum.end();
     Ok(Outcome { tally, reason, elapsed, stream: contents.header().stream(), machine: None })
 }
 
-/// Adds up what `obtain` gives of each block, in order, until a rule for stopping is met: the tally of a block with the
-/// time spent so far, or nothing where the block is left out. `obtain` is given the number of the block, too.
-fn walk(
-    spec: &Spec,
-    process: &Form,
-    mut obtain: impl FnMut(u64, Range<u64>) -> Result<Option<(Tally, Duration)>, RunError>,
-) -> Result<(Tally, Reason), RunError> {
-    let mut tally = Tally::default();
-    let mut complete = true;
-    for (number, block) in (0..).zip(spec.blocks(process)) {
-        let Some((more, elapsed)) = obtain(number, block)? else {
-            complete = false;
-            continue;
-        };
-        if !tally.can_merge(&more) {
-            return Err(RunError::TooLarge);
-        }
-        tally.merge(&more);
-        // A rule is about the first replicas, all of them.
-        if let Some(ended) = look(spec, &tally, elapsed).filter(|_| complete) {
-            return Ok((tally, ended));
-        }
-    }
-    Ok((tally, if complete { Reason::Replicas } else { Reason::Incomplete }))
+/// What is known of a block.
+enum Seen {
+    /// Its tally, and the time spent up to it.
+    Tally(Box<Tally>, Duration),
+    /// It is not part of this.
+    LeftOut,
+    /// It is still to come.
+    Awaited,
 }
 
-/// A backend that may be lost.
-struct Device<'a> {
+/// The tallies of blocks, added in order until a rule for stopping is met or there are no more.
+struct Sum<'a> {
     spec: &'a Spec,
-    backend: &'a mut Box<dyn Backend>,
-    control: &'a Control,
-    notify: &'a mut dyn FnMut(Event),
-    losses: u32,
+    process: &'a Form,
+    tally: Tally,
+    /// Number of the next block, and its first replica.
+    next: (u64, u64),
+    /// Whether no block was left out so far.
+    complete: bool,
+    ended: Option<Reason>,
 }
 
-impl Device<'_> {
-    /// Runs a block, again where the device is lost.
-    fn compute(&mut self, work: &Work<'_>, block: &Range<u64>) -> Result<BlockResult, BackendError> {
-        let before = self.control.rounds();
-        let started = begin(block);
-        loop {
-            match self.backend.run(work, block.clone(), self.control) {
-                Err(BackendError::Lost(reason)) => {
-                    self.control.retract(self.control.rounds() - before);
-                    self.losses += 1;
-                    let given_up = match self.losses {
-                        1 => self.backend.renew().err().map(|e| format!("{reason}; it cannot be used again: {e}")),
-                        _ => Some(format!("{reason}; for the second time")),
-                    };
-                    if let Some(why) = given_up {
-                        (self.notify)(Event::FellBackToCpu(why));
-                        *self.backend = Box::new(Host::cpu());
-                    } else {
-                        (self.notify)(Event::DeviceRenewed(reason));
+impl<'a> Sum<'a> {
+    fn new(spec: &'a Spec, process: &'a Form) -> Self {
+        Self { spec, process, tally: Tally::default(), next: (0, 0), complete: true, ended: None }
+    }
+
+    /// Adds the next blocks as long as `look_up`, which is given the number of a block, too, knows them. Whether this is
+    /// the end.
+    fn advance(
+        &mut self,
+        mut look_up: impl FnMut(u64, &Range<u64>) -> Result<Seen, RunError>,
+    ) -> Result<bool, RunError> {
+        while self.ended.is_none() {
+            let (number, replica) = self.next;
+            if replica == self.spec.replicas {
+                self.ended = Some(if self.complete { Reason::Replicas } else { Reason::Incomplete });
+                break;
+            }
+            let block = self.spec.block_with(self.process, replica);
+            match look_up(number, &block)? {
+                Seen::Awaited => return Ok(false),
+                Seen::LeftOut => self.complete = false,
+                Seen::Tally(more, elapsed) => {
+                    if !self.tally.can_merge(&more) {
+                        return Err(RunError::TooLarge);
+                    }
+                    self.tally.merge(&more);
+                    // A rule is about the first replicas, all of them.
+                    if self.complete {
+                        self.ended = look(self.spec, self.process, &self.tally, elapsed);
                     }
                 }
-                other => break other.inspect(|_| finish(block, self.spec, started)),
             }
+            self.next = (number + 1, block.end);
         }
+        Ok(true)
     }
 
-    fn machine(&self) -> Machine {
-        Machine { backend: self.backend.name().to_owned(), adapter: self.backend.adapter() }
+    fn end(self) -> (Tally, Reason) {
+        (self.tally, self.ended.unwrap_or(Reason::Incomplete))
     }
 }
 
-/// Logs that a block begins.
-fn begin(block: &Range<u64>) -> Instant {
-    tracing::debug!(first = block.start, end = block.end, "replicas {} to {} begun", block.start, block.end - 1);
-    Instant::now()
-}
-
-/// Logs that a block that began at `started` is finished.
-fn finish(block: &Range<u64>, spec: &Spec, started: Instant) {
-    let seconds = started.elapsed().as_secs_f64();
-    let balls = (block.end - block.start) as f64 * spec.schedule.rounds as f64 * spec.process.expected_balls();
-    tracing::debug!(
-        first = block.start,
-        end = block.end,
-        seconds,
-        balls_per_s = balls / seconds,
-        "replicas {} to {} finished in {seconds:.3} s, {:.3e} balls/s",
-        block.start,
-        block.end - 1,
-        balls / seconds
-    );
-}
-
-/// Whether the run ends here, and why, if it is looked at after so many replicas.
-fn look(spec: &Spec, tally: &Tally, elapsed: Duration) -> Option<Reason> {
+/// Whether the run ends after the replicas of `tally`, the first blocks, and why.
+fn look(spec: &Spec, process: &Form, tally: &Tally, elapsed: Duration) -> Option<Reason> {
     let stopping = spec.stopping?;
     let done = tally.replicas;
-    let mut looks = stopping::looks().skip_while(|&look| look < done);
-    let (look, next) = (looks.next(), looks.next().map_or(spec.replicas, |next| next.min(spec.replicas)));
-    if look != Some(done) && done < spec.replicas {
-        return None;
-    }
-    let late = || done < spec.replicas && stopping.out_of_time(tally, elapsed, next);
-    let reason = stopping.met(tally, &spec.schedule).or_else(|| late().then_some(Reason::MaxTime));
+    let is_look = done == spec.replicas || stopping::looks().take_while(|&look| look <= done).any(|look| look == done);
+    let met = is_look.then(|| stopping.met(tally, &spec.schedule)).flatten();
+    let late = || done < spec.replicas && stopping.out_of_time(tally, elapsed, spec.block_with(process, done).end);
+    let reason = met.or_else(|| late().then_some(Reason::MaxTime));
     let met = reason.map_or("none", Reason::name);
     tracing::debug!(replicas = done, met, "looked at the rules after {done} replicas; met: {met}");
     reason
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::process::leaky::Parameters;
-    use crate::process::{Measure, ProcessSpec};
-    use crate::run::Schedule;
-
-    /// The reference on a device that is lost whenever a count of `losses` is left, and renewed if `renewable`.
-    struct Frail {
-        losses: u32,
-        renewable: bool,
-    }
-
-    impl Backend for Frail {
-        fn name(&self) -> &'static str {
-            "frail"
-        }
-
-        fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-            let result = Host::reference().run(work, block, control);
-            if self.losses == 0 {
-                return result;
-            }
-            self.losses -= 1;
-            Err(BackendError::Lost("pulled out".to_owned()))
-        }
-
-        fn renew(&mut self) -> Result<(), BackendError> {
-            if self.renewable { Ok(()) } else { Err(BackendError::NoAdapter("no adapter".to_owned())) }
-        }
-    }
-
-    #[test]
-    fn a_lost_device_changes_no_result_and_is_told_of() {
-        let schedule = Schedule { rounds: 20, burn_in: 5, every: 1, loads_every: 1, measure: Measure::Post };
-        let process = ProcessSpec::Leaky(Parameters { n: 10, ..Parameters::default() });
-        let spec = Spec { process, seed: 1, replicas: 7, schedule, stopping: None };
-        let run = |losses, renewable| {
-            let (control, mut dump, mut events) = (Control::default(), Vec::new(), Vec::new());
-            let mut backend: Box<dyn Backend> = Box::new(Frail { losses, renewable });
-            let outcome =
-                run(&spec, &mut backend, &control, Some(&mut dump), &mut |e| events.push(e)).expect("a result");
-            assert_eq!(control.rounds(), spec.replicas * schedule.rounds, "a redone block counts once");
-            (outcome.tally, dump, outcome.machine.expect("a machine").backend, events)
-        };
-        let (tally, loads, _, events) = run(0, true);
-        assert!(events.is_empty());
-        for (losses, renewable, backend, renewals, why) in [
-            (1, true, "frail", 1, "pulled out"),
-            (2, true, "cpu", 1, "pulled out; for the second time"),
-            (1, false, "cpu", 0, "pulled out; it cannot be used again: no adapter"),
-        ] {
-            let (same_tally, same_loads, finished_on, events) = run(losses, renewable);
-            assert_eq!((same_tally, same_loads, finished_on), (tally.clone(), loads.clone(), backend.to_owned()));
-            let (last, first) = events.split_last().expect("an event");
-            assert_eq!(first.len() + usize::from(matches!(last, Event::DeviceRenewed(_))), renewals);
-            assert!(matches!(last, Event::DeviceRenewed(w) | Event::FellBackToCpu(w) if w == why), "{last:?}");
-        }
-    }
 }

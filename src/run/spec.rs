@@ -122,6 +122,12 @@ pub enum SpecError {
          number for --burn-in (one found for fewer bins will do), or --start mean-field --burn-in 0"
     )]
     PilotBins(u64),
+    /// More balls than the pilot can put into one bin.
+    #[error(
+        "the pilot of burn-in = auto starts with all balls in one bin, and {0} are too many for that (2^31 at most); use \
+         a number for --burn-in"
+    )]
+    PilotBalls(u64),
     /// No round would be sampled.
     #[error("every = {every} samples none of the {left} rounds after the burn-in; use 1 <= every <= rounds - burn-in")]
     Every {
@@ -130,6 +136,11 @@ pub enum SpecError {
         /// Rounds after the burn-in.
         left: u64,
     },
+    /// No loads to observe there.
+    #[error(
+        "measure = pre is not allowed (a round of {0} begins with its deletions, and is observed at its end); use post"
+    )]
+    Measure(&'static str),
     /// A rule that cannot be followed.
     #[error(transparent)]
     Stopping(#[from] StoppingError),
@@ -160,6 +171,9 @@ impl Spec {
         }
         if let Some(stopping) = &self.stopping {
             stopping.validate()?;
+        }
+        if self.process.measured(self.schedule.measure).is_none() {
+            return Err(SpecError::Measure(self.process.name()));
         }
         self.schedule.validate()
     }

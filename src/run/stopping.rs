@@ -2,8 +2,8 @@
 //!
 //! A rule is looked at after [fixed numbers of replicas](looks) only, which grow by a factor of about sqrt 2: whether the
 //! run goes on depends on the tally of the first replicas and on nothing else, so it ends at the same replica on any
-//! hardware, with any number of threads. A time limit is the exception: it depends on the machine by nature. But it,
-//! too, ends a run at a look, and the result is that of the same run with so many replicas.
+//! hardware, with any number of threads. A time limit is the exception: it depends on the machine by nature. It is looked
+//! at after every [block](super::Spec::blocks), and the result is that of the same run with so many replicas.
 //!
 //! # What stopping does to the error
 //! Whoever stops as soon as the error looks small stops a little too often where it is underestimated, and whoever
@@ -74,7 +74,7 @@ pub enum Reason {
     RelErr,
     /// The level was hit as often as wanted.
     MaxHits,
-    /// The time is used up, or would be before the next look.
+    /// The time is used up, or would be before the next block is done.
     MaxTime,
     /// It has not ended: other blocks are still to be computed, or in other journals.
     Incomplete,
@@ -150,7 +150,7 @@ impl Stopping {
         None
     }
 
-    /// Whether the time would be used up before the look at `next` replicas, if `tally` took `elapsed`.
+    /// Whether the time would be used up before `next` replicas are done, if `tally` took `elapsed`.
     pub(super) fn out_of_time(&self, tally: &Tally, elapsed: Duration, next: u64) -> bool {
         let expected = elapsed.as_secs_f64() * next as f64 / tally.replicas as f64;
         self.max_time.is_some_and(|limit| expected > limit)

@@ -45,6 +45,11 @@ impl Histogram {
         }
     }
 
+    /// Whether every count stays within its integer when `other` is merged.
+    pub(super) fn can_merge(&self, other: &Histogram) -> bool {
+        other.iter().all(|(value, more)| self.count(value).checked_add(more).is_some())
+    }
+
     /// How often `value` was seen.
     #[must_use]
     pub fn count(&self, value: u64) -> u128 {

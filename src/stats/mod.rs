@@ -5,6 +5,7 @@
 
 pub mod estimate;
 pub mod fit;
+mod further;
 mod histogram;
 pub mod interval;
 mod levels;
@@ -12,6 +13,7 @@ mod moments;
 pub mod special;
 mod tally;
 
+pub use further::{Further, FurtherTally};
 pub use histogram::Histogram;
 pub use levels::{LevelTally, Levels};
 pub use moments::{Moments, PowerSums};

@@ -1,6 +1,6 @@
 //! What a run has seen, as integers that add.
 
-use super::{Histogram, Levels, Moments, PowerSums};
+use super::{Further, FurtherTally, Histogram, Levels, Moments, PowerSums};
 
 /// Balls that entered and left during some rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Record {
     pub empty_bins: Moments,
     /// Loads of all bins in the sampled rounds whose load histogram was asked for.
     pub load_per_bin: Histogram,
+    /// What a process has beside these.
+    pub further: Further,
 }
 
 impl Record {
@@ -57,6 +59,7 @@ impl Record {
         self.total_load.merge(&other.total_load);
         self.empty_bins.merge(&other.empty_bins);
         self.load_per_bin.merge(&other.load_per_bin);
+        self.further.merge(&other.further);
     }
 }
 
@@ -88,7 +91,7 @@ impl Series {
         self.replicas.merge(other.replicas);
     }
 
-    fn can_merge(&self, other: &Series) -> bool {
+    pub(super) fn can_merge(&self, other: &Series) -> bool {
         self.samples.checked_merge(&other.samples).is_some() && self.replicas.checked_merge(other.replicas).is_some()
     }
 }
@@ -115,6 +118,8 @@ pub struct Tally {
     pub empty_bins: Series,
     /// Loads of all bins in the sampled rounds whose load histogram was asked for.
     pub load_per_bin: Histogram,
+    /// What a process has beside these.
+    pub further: FurtherTally,
 }
 
 impl Tally {
@@ -132,6 +137,7 @@ impl Tally {
         self.total_load.add(&replica.total_load);
         self.empty_bins.add(&replica.empty_bins);
         self.load_per_bin.merge(&replica.load_per_bin);
+        self.further.add(&replica.further);
     }
 
     /// Adds the tally of other replicas.
@@ -144,12 +150,12 @@ impl Tally {
         self.total_load.merge(&other.total_load);
         self.empty_bins.merge(&other.empty_bins);
         self.load_per_bin.merge(&other.load_per_bin);
+        self.further.merge(&other.further);
     }
 
     /// Whether every sum stays within its integer when `other` is merged: always, unless one of the two was made up.
     #[must_use]
     pub fn can_merge(&self, other: &Tally) -> bool {
-        let count = |value| self.load_per_bin.count(value);
         self.replicas.checked_add(other.replicas).is_some()
             && self.initial_balls.checked_add(other.initial_balls).is_some()
             && self.final_balls.checked_add(other.final_balls).is_some()
@@ -157,7 +163,8 @@ impl Tally {
             && self.max_load.can_merge(&other.max_load)
             && self.total_load.can_merge(&other.total_load)
             && self.empty_bins.can_merge(&other.empty_bins)
-            && other.load_per_bin.iter().all(|(value, more)| count(value).checked_add(more).is_some())
+            && self.load_per_bin.can_merge(&other.load_per_bin)
+            && self.further.can_merge(&other.further)
     }
 
     /// Whether every ball is accounted for: initial + arrived = final + departed.

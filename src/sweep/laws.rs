@@ -1,4 +1,4 @@
-//! The laws that the mean max load follows as lambda -> 1.
+//! The laws that the mean max load of the leaky bins follows as lambda -> 1; those of other processes are not fitted.
 
 use super::Point;
 use crate::process::ProcessSpec;
@@ -79,7 +79,7 @@ const FEWEST_REPLICAS: u64 = 20;
 
 /// A point's parameters and mean max load, if its error is known well.
 fn measured(point: &Point) -> Option<(&Parameters, Measured)> {
-    let ProcessSpec::Leaky(parameters) = &point.spec.process;
+    let ProcessSpec::Leaky(parameters) = &point.spec.process else { return None };
     let estimate = point.estimates.max_load.estimate.filter(|_| point.outcome.tally.replicas >= FEWEST_REPLICAS)?;
     Some((parameters, Measured { value: estimate.value, error: estimate.precision?.standard_error }))
 }

@@ -2,7 +2,7 @@
 //!
 //! # Run length
 //! A point wants to be sampled for 30 autocorrelation times of its total load after one of burn-in, as
-//! [`theory::autocorrelation_rounds`] estimates them. It gets as many replicas as the budget of balls allows at that
+//! [`Model::autocorrelation_rounds`](crate::process::Model::autocorrelation_rounds) estimates them. It gets as many replicas as the budget of balls allows at that
 //! length, but no fewer than 32, which show the error well, and no more than asked for. 32 replicas may be as short as 20
 //! times. Where even these exceed the budget the runs are cut: all replicas, since independent starts then tell most, as
 //! long as the budget allows. Such a point leans on its start and is marked as short.
@@ -12,8 +12,9 @@
 //! same side, and fits, which take them as independent, look better or worse than they are.
 //!
 //! # Start
-//! A sweep starts from the mean field (`Start::MeanField`): the law of one bin is then right from the first round,
-//! exactly so for one choice, and only the dependence between the bins has to settle.
+//! Where there is one, a sweep starts from the mean field (`Start::MeanField`): the law of one bin is then right from the
+//! first round, exactly so for one choice, and only the dependence between the bins has to settle. Repeated
+//! balls-into-bins start with as many balls in each bin.
 
 mod laws;
 pub mod report;
@@ -21,14 +22,14 @@ pub mod report;
 pub use laws::{Exponent, Fit, Shape};
 pub use report::Sweep;
 
-use crate::backend::{Backend, Choice, Control};
+use crate::backend::{Choice, Control, Pool};
 use crate::process::{Form, Measure, ParameterError, ProcessSpec};
-use crate::report::{ENOUGH_TIMES, Estimates};
+use crate::report::{ENOUGH_TIMES, Estimates, parameters};
 use crate::run::{self, Event, Outcome, RunError, Schedule, Spec};
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use crate::theory;
-use crate::theory::leaky::Prediction;
+use crate::theory::Prediction;
 
 /// Autocorrelation times that a point is to be sampled for: 20 are enough, but the time is an estimate.
 const SAMPLED_TIMES: f64 = 30.0;
@@ -47,7 +48,7 @@ pub struct Plan {
     /// Most replicas of a point.
     pub replicas: u64,
     /// Most expected balls of a point, over all replicas and rounds; two replicas of one round are run whatever they cost.
-    /// A round on profiles counts as [`ROUND_WORK`](crate::profile::ROUND_WORK) balls.
+    /// A round on profiles counts as [`round_work`](crate::profile::ProfileChain::round_work) balls.
     pub balls: f64,
     /// When in a round the loads are observed.
     pub measure: Measure,
@@ -65,9 +66,9 @@ impl Plan {
     }
 
     fn point(&self, process: ProcessSpec, seed: u64) -> Result<Spec, ParameterError> {
-        let time = theory::autocorrelation_rounds(&process).max(1.0);
+        let time = process.autocorrelation_rounds().max(1.0);
         if time.is_infinite() {
-            let (name, value) = ("lambda", "1".to_owned());
+            let (name, value) = ("point", parameters(&process).join(", "));
             let reason = "a sweep is about stationary states, and there is no stationary law";
             return Err(ParameterError::OutOfRange { name, value, reason, remedy: "use lambda < 1" });
         }
@@ -127,11 +128,11 @@ impl Point {
     pub fn run(
         spec: Spec,
         confidence: Confidence,
-        backend: &mut Box<dyn Backend>,
+        pool: &mut Pool,
         control: &Control,
-        notify: &mut dyn FnMut(Event),
+        notify: &mut (dyn FnMut(Event) + Send),
     ) -> Result<Self, RunError> {
-        let outcome = run::run(&spec, backend, control, None, notify)?;
+        let outcome = run::run(&spec, pool, control, None, notify)?;
         let estimates = Estimates::new(&outcome.tally, &spec.schedule, confidence, Band::Pointwise);
         let theory = theory::stationary(&spec.process, spec.schedule.measure);
         Ok(Self { spec, outcome, estimates, theory })
@@ -141,7 +142,7 @@ impl Point {
     #[must_use]
     pub fn is_short(&self) -> bool {
         let Schedule { rounds, burn_in, .. } = self.spec.schedule;
-        let wanted = ENOUGH_TIMES * theory::autocorrelation_rounds(&self.spec.process);
+        let wanted = ENOUGH_TIMES * self.spec.process.autocorrelation_rounds();
         self.estimates.is_short() || ((rounds - burn_in) as f64) < wanted
     }
 }
@@ -165,7 +166,7 @@ mod tests {
         {
             let spec = point(lambda, d, balls);
             spec.validate().expect("a run");
-            let wanted = SAMPLED_TIMES * theory::autocorrelation_rounds(&spec.process);
+            let wanted = SAMPLED_TIMES * spec.process.autocorrelation_rounds();
             let sampled = (spec.schedule.rounds - spec.schedule.burn_in) as f64;
             let expected = expected_balls(&spec);
             assert!(expected <= balls || spec.schedule.rounds == 1, "{spec:?}");

@@ -10,7 +10,7 @@
 //! | `version`, `stream_version` | string, integer | of leakybins, of the drawn bits |
 //! | `process` | string | the process |
 //! | `seed` | integer | seed of the sweep: that of the first point |
-//! | `measure` | string | `"pre"` or `"post"`: loads before or after the deletions of a round |
+//! | `measure` | string | `"pre"`: loads before the deletions of a round, or `"post"`: at its end |
 //! | `confidence` | number | probability with which an interval covers, each for itself |
 //! | `complete` | boolean | false: the sweep was interrupted, and these are the points finished before |
 //! | `elapsed_s` | number | wall time of all points in seconds |
@@ -46,15 +46,15 @@
 //! `_q99`, `_q999`; and `p_K`, `p_K_low`, `p_K_high`, `p_K_theory` for each level K asked for. Fits are in the JSON only.
 
 use super::{Exponent, Fit, Point, Shape, laws};
-use crate::process::{Measure, ProcessSpec};
+use crate::process::Measure;
 use crate::report::json::{Exceedance, MeanWithError};
-use crate::report::{Mean, Render, five_digits, percent, wrapped};
+use crate::report::{Mean, Render, five_digits, named_parameters, percent, wrapped};
 use crate::rng::STREAM_VERSION;
 use crate::stats::estimate::{self, Sampling};
 use crate::stats::interval::Confidence;
-use crate::theory::leaky::{Basis, Prediction};
+use crate::theory::{Basis, Prediction};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt::{self, Write};
 use std::io;
 
@@ -79,7 +79,7 @@ pub struct Sweep {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct Document {
     schema: u32,
     kind: &'static str,
     version: &'static str,
@@ -90,15 +90,15 @@ struct Document<'a> {
     confidence: f64,
     complete: bool,
     elapsed_s: f64,
-    points: Vec<PointDocument<'a>>,
+    points: Vec<PointDocument>,
     fits: Vec<FitDocument>,
     exponents: Vec<ExponentDocument>,
 }
 
 #[derive(Serialize)]
-struct PointDocument<'a> {
+struct PointDocument {
     #[serde(flatten)]
-    parameters: Parameters<'a>,
+    parameters: Map<String, Value>,
     seed: u64,
     replicas: u64,
     rounds: u64,
@@ -114,13 +114,6 @@ struct PointDocument<'a> {
     empty_fraction: MeanWithError,
     exceedance: Vec<Exceedance>,
     theory: Option<Theory>,
-}
-
-/// The parameters alone, without the name of the process.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Parameters<'a> {
-    Leaky(&'a crate::process::leaky::Parameters),
 }
 
 #[derive(Serialize)]
@@ -194,8 +187,7 @@ impl From<&Exponent> for ExponentDocument {
 
 impl Point {
     fn bins(&self) -> f64 {
-        let ProcessSpec::Leaky(parameters) = &self.spec.process;
-        parameters.n as f64
+        self.spec.process.bins() as f64
     }
 
     fn mean(&self, mean: &Mean, scale: f64) -> MeanWithError {
@@ -213,11 +205,10 @@ impl Point {
         QUANTILES.iter().filter_map(|&(q, _)| Some((q, self.outcome.tally.max_load.quantile(q)?))).collect()
     }
 
-    fn document(&self, levels: &[u64], confidence: Confidence) -> PointDocument<'_> {
-        let ProcessSpec::Leaky(parameters) = &self.spec.process;
+    fn document(&self, levels: &[u64], confidence: Confidence) -> PointDocument {
         let (tally, schedule, estimates) = (&self.outcome.tally, &self.spec.schedule, &self.estimates);
         PointDocument {
-            parameters: Parameters::Leaky(parameters),
+            parameters: named_parameters(&self.spec.process),
             seed: self.spec.seed,
             replicas: tally.replicas,
             rounds: schedule.rounds,
@@ -252,7 +243,7 @@ impl Theory {
 }
 
 impl Sweep {
-    fn document(&self) -> Document<'_> {
+    fn document(&self) -> Document {
         let first = self.points.first().map(|point| &point.spec);
         Document {
             schema: SCHEMA,
@@ -283,9 +274,20 @@ impl Sweep {
         laws::exponents(&self.points)
     }
 
-    /// Columns of n in the table.
-    fn width(&self) -> usize {
-        self.points.iter().map(|point| point.bins().to_string().len()).max().unwrap_or(0).max(6)
+    /// The columns that tell the points apart: the header, and a row for each point.
+    fn columns(&self) -> (String, Vec<String>) {
+        let labels: Vec<_> = self.points.iter().map(|point| point.spec.process.labels()).collect();
+        let Some(first) = labels.first() else { return (String::new(), Vec::new()) };
+        let width = |column: usize| {
+            let cells = labels.iter().map(|row| row[column].1.len());
+            cells.chain([first[column].0.len()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..first.len()).map(width).collect();
+        let line = |cells: &mut dyn Iterator<Item = &str>| {
+            cells.zip(&widths).map(|(cell, &width)| format!("{cell:>width$}")).collect::<Vec<_>>().join(" ")
+        };
+        let head = line(&mut first.iter().map(|(name, _)| *name));
+        (head, labels.iter().map(|row| line(&mut row.iter().map(|(_, cell)| cell.as_str()))).collect())
     }
 
     fn short(&self) -> usize {
@@ -295,7 +297,7 @@ impl Sweep {
     fn to_csv(&self) -> io::Result<Vec<u8>> {
         let mut table = csv::Writer::from_writer(Vec::new());
         for (i, point) in self.points.iter().enumerate() {
-            let row = self.row(&point.document(&self.levels, self.confidence))?;
+            let row = Self::row(&point.document(&self.levels, self.confidence));
             if i == 0 {
                 table.write_record(row.iter().map(|(name, _)| name))?;
             }
@@ -309,11 +311,9 @@ impl Sweep {
     }
 
     /// A point as a row: names and cells.
-    fn row(&self, point: &PointDocument<'_>) -> io::Result<Vec<(String, Value)>> {
+    fn row(point: &PointDocument) -> Vec<(String, Value)> {
         let mut row: Vec<(String, Value)> = Vec::new();
-        if let Value::Object(parameters) = serde_json::to_value(&point.parameters)? {
-            row.extend(parameters);
-        }
+        row.extend(point.parameters.clone());
         let counts = [
             ("seed", point.seed),
             ("replicas", point.replicas),
@@ -343,16 +343,18 @@ impl Sweep {
             row.push((format!("p_{k}_high"), (*high).into()));
             row.push((format!("p_{k}_theory"), theory.map(|theory| theory.exceedance[i].1).into()));
         }
-        Ok(row)
+        row
     }
 
     fn write_table(&self, out: &mut String) -> fmt::Result {
         let document = self.document();
         let percent = percent(document.confidence);
-        let measure = match document.measure {
-            Measure::Pre => "pre (before the deletions)",
-            Measure::Post => "post (after the deletions)",
+        let measured = self.points.first().and_then(|point| point.spec.process.measured(document.measure));
+        let name = match document.measure {
+            Measure::Pre => "pre",
+            Measure::Post => "post",
         };
+        let measure = format!("{name} ({})", measured.unwrap_or("unknown"));
         writeln!(out, "{:<12}{}, sweep", "process", document.process)?;
         writeln!(out, "{:<12}{} of {}", "points", self.points.len(), self.planned)?;
         writeln!(out, "{:<12}{measure}", "measure")?;
@@ -361,22 +363,18 @@ impl Sweep {
         writeln!(out, "{:<12}leakybins {}, stream {STREAM_VERSION}\n", "version", document.version)?;
 
         let half = format!("+- {percent} %");
-        let width = self.width();
+        let (head, labels) = self.columns();
         writeln!(
             out,
-            "{:>width$} {:>3} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8} {:>8}",
-            "n", "d", "1-lambda", "mean max", half, "theory", "mean load", half, "theory"
+            "{head} {:>8} {:>8} {:>8} {:>9} {:>8} {:>8}",
+            "mean max", half, "theory", "mean load", half, "theory"
         )?;
-        for (point, of) in document.points.iter().zip(&self.points) {
-            let ProcessSpec::Leaky(parameters) = &of.spec.process;
+        for (point, label) in document.points.iter().zip(&labels) {
             let cell = |value: Option<f64>| value.map_or_else(String::new, five_digits);
             let half = |mean: &MeanWithError| cell(mean.high.zip(mean.low).map(|(high, low)| 0.5 * (high - low)));
             let theory = point.theory.as_ref();
             let line = format!(
-                "{:>width$} {:>3} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8} {:>8}{}",
-                parameters.n,
-                parameters.d,
-                format!("{:.2e}", 1.0 - parameters.lambda),
+                "{label} {:>8} {:>8} {:>8} {:>9} {:>8} {:>8}{}",
                 cell(point.max_load.mean.mean),
                 half(&point.max_load.mean),
                 cell(theory.map(|theory| theory.mean_max)),
@@ -397,26 +395,18 @@ impl Sweep {
         Ok(())
     }
 
-    fn levels_table(&self, out: &mut String, document: &Document<'_>) -> fmt::Result {
+    fn levels_table(&self, out: &mut String, document: &Document) -> fmt::Result {
         if self.levels.is_empty() {
             return Ok(());
         }
-        let width = self.width();
-        writeln!(
-            out,
-            "\n{:>width$} {:>3} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
-            "n", "d", "1-lambda", "k", "P(M >= k)", "from", "to", "theory"
-        )?;
-        for (point, of) in document.points.iter().zip(&self.points) {
-            let ProcessSpec::Leaky(parameters) = &of.spec.process;
+        let (head, labels) = self.columns();
+        writeln!(out, "\n{head} {:>8} {:>9} {:>9} {:>9} {:>9}", "k", "P(M >= k)", "from", "to", "theory")?;
+        for (point, label) in document.points.iter().zip(&labels) {
             for (i, level) in point.exceedance.iter().enumerate() {
                 let cell = |p: Option<f64>| p.map_or_else(String::new, crate::report::reached);
                 writeln!(
                     out,
-                    "{:>width$} {:>3} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
-                    parameters.n,
-                    parameters.d,
-                    format!("{:.2e}", 1.0 - parameters.lambda),
+                    "{label} {:>8} {:>9} {:>9} {:>9} {:>9}",
                     level.k,
                     cell(Some(level.p)),
                     cell(level.low),
@@ -428,7 +418,7 @@ impl Sweep {
         Ok(())
     }
 
-    fn fits_table(&self, out: &mut String, document: &Document<'_>) -> fmt::Result {
+    fn fits_table(&self, out: &mut String, document: &Document) -> fmt::Result {
         if document.fits.is_empty() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use super::TailError;
 use crate::backend::{BackendError, Control};
-use crate::profile::{CountTail, Profile, TailChain, Thrower};
+use crate::profile::{CountTail, Profile, TailChain, Thrower, Watch};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
 
@@ -65,7 +65,7 @@ pub(super) struct Stage {
 /// The chain of one island, with its random numbers.
 pub(super) struct Island<'a> {
     chain: &'a dyn TailChain,
-    control: &'a Control,
+    control: &'a Control<'a>,
     seed: u64,
     number: u32,
     /// Rounds so far: the numbers of each are its own.
@@ -114,15 +114,17 @@ impl<'a> Island<'a> {
 
     fn advance(&mut self, profile: &mut Profile) -> Result<(), TailError> {
         self.step()?;
-        self.chain.arrive(&mut self.stream, &mut self.thrower, profile);
-        self.chain.depart(&mut self.stream, profile);
+        let mut state = std::mem::take(profile).into();
+        let mut watch = Watch { loads: &mut |_, _| {}, further: None };
+        self.chain.round(&mut self.stream, &mut self.thrower, &mut state, &mut watch);
+        *profile = state.bins;
         Ok(())
     }
 
     /// Runs the plain chain; `counted` are levels.
     pub(super) fn plain(&mut self, course: Course, counted: &[u64]) -> Result<Plain, TailError> {
         self.step()?;
-        let mut profile = self.chain.start(&mut self.stream, &mut self.thrower);
+        let mut profile = self.chain.start(&mut self.stream, &mut self.thrower).bins;
         for _ in 0..course.burn_in {
             self.advance(&mut profile)?;
         }
@@ -269,14 +271,12 @@ impl<'a> Island<'a> {
         }
         self.step()?;
         let offset = self.stream.below(ratio as u64) as usize;
-        let mut place = 0;
         let mut kept = Vec::with_capacity(states / ratio + 1);
-        for mut source in self.sources.drain(first..) {
+        for (place, mut source) in self.sources.drain(first..).enumerate() {
             if place % ratio == offset {
                 source.weight *= ratio as f64;
                 kept.push(source);
             }
-            place += 1;
         }
         self.sources.append(&mut kept);
         Ok(())

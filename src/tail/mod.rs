@@ -41,7 +41,6 @@ use crate::process::{Form, ParameterError, ProcessSpec};
 use crate::profile::TailChain;
 use crate::run::stopping;
 use crate::stats::interval::{Confidence, IntervalError};
-use crate::theory;
 use estimate::Sums;
 use island::Island;
 use pilot::Plan;
@@ -189,7 +188,7 @@ impl Spec {
     fn memory(&self) -> f64 {
         let n = self.process.bins() as f64;
         let drift = n - self.process.expected_balls();
-        theory::autocorrelation_rounds(&self.process).max(3.0 * n / (drift * drift))
+        self.process.autocorrelation_rounds().max(3.0 * n / (drift * drift))
     }
 }
 
@@ -201,8 +200,13 @@ pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
     spec.validate()?;
     let begun = Instant::now();
     let unsupported = || TailError::Unsupported(spec.process.name());
-    let form = spec.process.with_start(Start::MeanField).build_for(StreamKind::Profile)?;
-    let Form::Profile(chain) = &form else { return Err(unsupported()) };
+    let build = |process: &ProcessSpec| match process.build_for(StreamKind::Profile)? {
+        Form::Profile(chain) if chain.tail().is_some() => Ok(chain),
+        _ => Err(unsupported()),
+    };
+    // Without such a form there is no need to look at its mean field.
+    build(&spec.process)?;
+    let chain = build(&spec.process.with_start(Start::MeanField))?;
     let chain = chain.tail().ok_or_else(unsupported)?;
     let pilot = Island::new(chain, spec.seed, u32::MAX, control);
     let plan = Plan::find(pilot, &spec.levels, spec.memory())?;

@@ -4,59 +4,12 @@ use super::arrivals::ArrivalLaw;
 use super::bounds::Bounds;
 use super::population::Population;
 use super::transient::Transient;
-use super::{TheoryError, mean_field, one_choice, validate};
+use super::{Basis, Expected, Prediction, TheoryError, When, mean_field, one_choice, two_digits, validate};
 use crate::float;
 use crate::process::leaky::{Arrivals, Parameters};
 use crate::process::start::Start;
 use crate::process::{Measure, ParameterError};
 use crate::rng::thresholds::Thresholds;
-use serde::Serialize;
-
-/// When the bins are looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// In the stationary state, whatever the start.
-    Stationary,
-    /// After this many rounds from the start.
-    Round(u64),
-}
-
-/// What a prediction rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Basis {
-    /// Exact for these parameters.
-    Exact,
-    /// The limit of many bins at fixed parameters; its error is of order 1/n.
-    MeanField,
-    /// The bins taken as independent, each with its law.
-    IndependentBins,
-}
-
-impl Basis {
-    /// What that means, for people.
-    #[must_use]
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Basis::Exact => "exact for these parameters",
-            Basis::MeanField => "mean field: the limit of many bins, off by order 1/n",
-            Basis::IndependentBins => "approximate: n independent bins, each with the law of the load",
-        }
-    }
-}
-
-/// A prediction, of the loads and of the max load, and what each rests on.
-#[derive(Clone, Debug)]
-pub struct Prediction {
-    /// All bins.
-    pub bins: Population,
-    /// What the law of a bin rests on.
-    pub load_basis: Basis,
-    /// What the law of the max load rests on.
-    pub max_basis: Basis,
-    /// The paper's bounds; `None` at lambda = 1.
-    pub bounds: Option<Bounds>,
-}
 
 /// Predicts the loads and the max load.
 ///
@@ -87,16 +40,7 @@ pub fn predict(parameters: &Parameters, when: When, measure: Measure) -> Result<
         || matches!(start, Start::Empty | Start::Each(_) | Start::OneBin(_) | Start::MeanField);
     let exact = n == 1 || (d == 1 && arrivals == Arrivals::Poisson && independent_start);
     let max_basis = if exact { Basis::Exact } else { Basis::IndependentBins };
-    Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda) })
-}
-
-/// What is expected after some round.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Expected {
-    /// Mean max load, in balls.
-    pub mean_max: f64,
-    /// Mean total load, in balls.
-    pub mean_total: f64,
+    Ok(Prediction { bins, load_basis, max_basis, bounds: Bounds::new(n as f64, 1.0 - lambda), further: Vec::new() })
 }
 
 /// The means after the deletions of each of `rounds`, which ascend; `None` from the first one on that is more than
@@ -110,17 +54,9 @@ pub fn trajectory(
     mut budget: f64,
 ) -> Result<Vec<Option<Expected>>, TheoryError> {
     let mut bins = Transient::new(parameters)?;
-    let mut expected = |&round: &u64| {
-        while bins.round() < round {
-            budget -= bins.work();
-            if budget < 0.0 {
-                return None;
-            }
-            bins.step();
-        }
-        let state = bins.after_deletions();
-        Some(Expected { mean_max: state.mean_max(), mean_total: state.mean_load() * parameters.n as f64 })
-    };
+    let n = parameters.n as f64;
+    let mut expected =
+        |&round: &u64| bins.advance(round, &mut budget).then(|| Expected::new(&bins.after_deletions(), n));
     Ok(rounds.iter().map(&mut expected).collect())
 }
 
@@ -149,9 +85,7 @@ pub fn recovery_rounds(parameters: &Parameters) -> Result<u64, TheoryError> {
         let joined = lambda * float::powf(n as f64, 1.0 - d as f64);
         tallest / (1.0 - joined) + start.mean_load() / gap + 40.0 / gap
     };
-    let rounds = rounds.ceil() as u64;
-    let unit = 10u64.pow(rounds.max(1).ilog10().saturating_sub(1));
-    Ok(rounds.div_ceil(unit).saturating_mul(unit))
+    Ok(two_digits(rounds))
 }
 
 /// Most levels of a law that is drawn from: its table then takes 128 MiB.
@@ -159,15 +93,15 @@ const MAX_LEVELS: u64 = 1 << 24;
 /// Exceedances below this round to no multiple of 2^-64 but 0.
 const HALF_RESOLUTION: f64 = 1.0 / (1u128 << 65) as f64;
 
-/// The stationary law of one bin after the deletions, to draw from: exact for d = 1, mean field for d >= 2.
+/// The stationary law of one bin, to draw from: exact for d = 1, mean field for d >= 2.
 ///
 /// # Numerics
 /// An exceedance is as good as the prediction, about 1e-12 relative, and rounded to a multiple of 2^-64. Predictions
 /// are made of correctly rounded operations and of the functions of [`float`], all of them the same on
 /// every host, and so is the table.
-pub(crate) fn one_bin(parameters: &Parameters) -> Result<Thresholds, ParameterError> {
+pub(crate) fn one_bin(parameters: &Parameters, measure: Measure) -> Result<Thresholds, ParameterError> {
     let refuse = |reason: String, remedy| ParameterError::Start { start: parameters.start.to_string(), reason, remedy };
-    let bins = stationary(parameters, Measure::Post).map_err(|error| match error {
+    let bins = stationary(parameters, measure).map_err(|error| match error {
         TheoryError::Parameter(error) => error,
         other => refuse(other.to_string(), "use another start"),
     })?;
@@ -189,7 +123,7 @@ pub(crate) fn one_bin(parameters: &Parameters) -> Result<Thresholds, ParameterEr
 /// With one choice each bin is a queue that drifts down by 1 - lambda a round: (1 - lambda)^-2 rounds up to a factor.
 /// With more the total load is drawn back at a rate of about 1 - lambda. The factors 3 and 1.3 are measured: 1.7 to 3.3
 /// for one choice at lambda = 0.5 to 0.97, and 0.8 to 1.3 for two and three at lambda = 0.5 to 1 - 2^-9.
-pub(super) fn autocorrelation_rounds(parameters: &Parameters) -> f64 {
+pub(crate) fn autocorrelation_rounds(parameters: &Parameters) -> f64 {
     let gap = 1.0 - parameters.lambda;
     if parameters.d == 1 || parameters.n == 1 { 3.0 / (gap * gap) } else { 1.3 / gap }
 }

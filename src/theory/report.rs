@@ -7,13 +7,14 @@
 //! | `schema` | integer | version of this format: [`SCHEMA`] |
 //! | `kind` | string | `"theory"`: what the document is |
 //! | `version` | string | version of leakybins |
-//! | `process` | string | `"leaky"` |
-//! | `parameters` | object | `n`, `lambda`, `d`, `arrivals`, `start`, as in a [run](crate::report::json) |
+//! | `process` | string | the process, as in `leakybins theory PROCESS` |
+//! | `parameters` | object | its parameters, as in a [run](crate::report::json) |
 //! | `round` | integer or null | rounds from the start; null: stationary, whatever the start |
-//! | `measure` | string | `"pre"` or `"post"`: loads before or after the deletions of a round |
+//! | `measure` | string | `"pre"`: loads before the deletions of a round, or `"post"`: at its end |
 //! | `load` | object | law of a bin chosen at random: `basis`, `mean`, `variance`, `empty_fraction`, `decay_rate` |
 //! | `max_load` | object | largest load of all bins: `basis`, `mean`, `quantiles` (a list of [q, load]) |
-//! | `bounds` | object or null | shapes of the paper's [`bounds`](super::bounds): `one_choice`, `two_choices`; null at lambda = 1 |
+//! | `bounds` | object or null | shapes of the paper's [`bounds`](super::bounds): `one_choice`, `two_choices`; null at lambda = 1 and for other processes than `leaky` |
+//! | `further` | object, or absent | means of what the process observes beside the loads, by name, where they are known: for `capped` `pool` (balls) and `waiting_time` (rounds) |
 //! | `levels` | list | `k`, `load_exceedance` = P(load >= k), `max_exceedance` = P(max load >= k) |
 //!
 //! `basis` is `"exact"`, `"mean-field"` (the limit of many bins) or `"independent-bins"` (n bins with the law of the
@@ -25,11 +26,11 @@
 //! in all. As CSV it is the whole table, its columns the fields.
 
 use super::bounds::Bounds;
-use super::leaky::{Basis, Prediction, When};
 use super::population::Population;
-use crate::process::Measure;
-use crate::process::leaky::Parameters;
+use super::{Basis, Prediction, When};
+use crate::process::{Measure, ProcessSpec};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Version of the format described on this page.
 pub const SCHEMA: u32 = 1;
@@ -44,8 +45,8 @@ pub(crate) struct Document<'a> {
     schema: u32,
     kind: &'static str,
     version: &'static str,
-    process: &'static str,
-    pub(crate) parameters: &'a Parameters,
+    #[serde(flatten)]
+    pub(crate) process: &'a ProcessSpec,
     pub(crate) round: Option<u64>,
     pub(crate) measure: Measure,
     #[serde(flatten)]
@@ -58,6 +59,8 @@ pub(crate) struct Laws {
     pub(crate) load: Load,
     pub(crate) max_load: MaxLoad,
     pub(crate) bounds: Option<Bounds>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    further: BTreeMap<&'static str, f64>,
     pub(crate) levels: Vec<Level>,
 }
 
@@ -86,13 +89,12 @@ pub(crate) struct Level {
 }
 
 impl<'a> Document<'a> {
-    pub(crate) fn new(parameters: &'a Parameters, when: When, measure: Measure, prediction: &Prediction) -> Self {
+    pub(crate) fn new(process: &'a ProcessSpec, when: When, measure: Measure, prediction: &Prediction) -> Self {
         Self {
             schema: SCHEMA,
             kind: "theory",
             version: env!("CARGO_PKG_VERSION"),
-            process: "leaky",
-            parameters,
+            process,
             round: match when {
                 When::Stationary => None,
                 When::Round(round) => Some(round),
@@ -124,6 +126,7 @@ impl Laws {
                 quantiles: [0.05, 0.5, 0.95, 0.999].map(|q| (q, bins.max_quantile(q))).to_vec(),
             },
             bounds: prediction.bounds,
+            further: prediction.further.iter().copied().collect(),
             levels: Level::grid(bins, MAX_LEVELS),
         }
     }

@@ -11,41 +11,32 @@
 
 use super::TheoryError;
 use super::arrivals::ArrivalLaw;
+use super::chain::{Chain, MAX_SIZE, lost};
 use crate::float::powi;
 use crate::process::leaky::Parameters;
 use crate::process::start::Initial;
-use std::collections::HashMap;
 
-/// Most states and transitions of a chain: about a gigabyte.
-const MAX_SIZE: usize = 50_000_000;
 /// Arrival numbers less likely than this are left out, and counted as lost.
-const NEGLIGIBLE: f64 = 1e-22;
-/// Relative change of each probability that ends the way to stationarity.
-const SETTLED: f64 = 1e-13;
-/// Most state transitions computed on the way to stationarity: some minutes.
-const MAX_WORK: u64 = 200_000_000_000;
+pub(super) const NEGLIGIBLE: f64 = 1e-22;
 
 /// Loads of few bins, in descending order.
-type State = Box<[u32]>;
+pub(super) type State = Box<[u32]>;
 
 /// The chain of the sorted loads of a few bins.
 #[derive(Debug)]
 pub struct SmallChain {
-    n: usize,
     cap: u32,
-    states: Vec<State>,
-    index: HashMap<State, u32>,
-    /// Transitions of state i: `transitions[ends[i - 1]..ends[i]]`, each (state, probability).
-    transitions: Vec<(u32, f64)>,
-    ends: Vec<usize>,
+    chain: Chain<State>,
     start: Vec<f64>,
 }
 
 /// What a small chain says about one time.
 #[derive(Clone, Debug)]
 pub struct ChainLaw {
-    /// P(max load = k) after the deletions, k = 0, 1, .. up to the cap.
+    /// P(max load = k) at the end of the round, k = 0, 1, .. up to the cap.
     pub max_load: Vec<f64>,
+    /// P(load of a bin = k) at the end of the round, for a bin chosen at random.
+    pub load: Vec<f64>,
     /// Mean load of a bin, in balls.
     pub mean_load: f64,
     /// Bound on the probability that is missing: no probability above is too small by more.
@@ -55,73 +46,57 @@ pub struct ChainLaw {
 }
 
 impl SmallChain {
-    /// The chain of these parameters with loads up to `cap`.
+    /// The chain of the leaky bins with these parameters, with loads up to `cap`.
     ///
     /// # Errors
     /// A parameter outside its range, an initial load above the cap, or too many states.
     pub fn new(parameters: &Parameters, cap: u32) -> Result<Self, TheoryError> {
         super::validate(parameters)?;
         let Parameters { n, lambda, d, arrivals, .. } = *parameters;
-        let too_large = TheoryError::ChainSize { n, cap };
+        let too_large = || TheoryError::ChainSize { n, cap };
         // Sorted loads of n bins up to the cap: C(cap + n, n).
         let count = (1..=n).try_fold(1.0, |c, i| {
             let c = c * (f64::from(cap) + i as f64) / i as f64;
             (c <= MAX_SIZE as f64).then_some(c)
         });
-        let (Some(_), Ok(bins)) = (count, usize::try_from(n)) else { return Err(too_large) };
-        let states = sorted_states(bins, cap);
-        let index: HashMap<State, u32> = states.iter().cloned().zip(0..).collect();
+        let (Some(_), Ok(bins)) = (count, usize::try_from(n)) else { return Err(too_large()) };
         let arrivals = ArrivalLaw::system(arrivals, n, lambda).probabilities();
-        let mut transitions = Vec::new();
-        let mut ends = Vec::with_capacity(states.len());
-        for state in &states {
-            let mut row: HashMap<u32, f64> = HashMap::new();
+        let chain = Chain::new(sorted_states(bins, cap), |state: &State, add| {
             let joins = join_probabilities(state, d as u32);
             for (balls, &p) in arrivals.iter().enumerate().filter(|(_, p)| **p >= NEGLIGIBLE) {
-                splits(balls as u32, &joins, p, &mut vec![0; bins], 0, &mut |split, p| {
-                    let mut next: State = state.iter().zip(split).map(|(x, a)| (x + a).saturating_sub(1)).collect();
-                    next.sort_unstable_by(|a, b| b.cmp(a));
-                    if let Some(&to) = index.get(&next) {
-                        *row.entry(to).or_insert(0.0) += p;
-                    }
+                splits(balls as u32, &joins, p, &mut |split, p| {
+                    add(&sorted(state.iter().zip(split).map(|(x, a)| (x + a).saturating_sub(1))), p);
                 });
             }
-            // In the order of the states, so that sums have the same bits in every run.
-            let mut row: Vec<(u32, f64)> = row.into_iter().collect();
-            row.sort_unstable_by_key(|(to, _)| *to);
-            transitions.extend(row);
-            ends.push(transitions.len());
-            if transitions.len() > MAX_SIZE {
-                return Err(too_large);
-            }
-        }
-        let mut chain = Self { n: bins, cap, states, index, transitions, ends, start: Vec::new() };
-        let fixed = |loads: Vec<u32>| vec![(loads, 1.0)];
-        let starts = match parameters.initial(n)? {
-            Initial::Same(h) => fixed(vec![h; bins]),
-            Initial::OneBin(h) => fixed((0..bins).map(|i| if i == 0 { h } else { 0 }).collect()),
-            Initial::Loads(loads) => fixed(loads),
+        })
+        .ok_or_else(too_large)?;
+        let starts: Vec<(State, f64)> = match parameters.initial(n)? {
+            Initial::Same(h) => vec![(vec![h; bins].into(), 1.0)],
+            Initial::OneBin(h) => vec![(sorted((0..bins).map(|i| if i == 0 { h } else { 0 })), 1.0)],
+            Initial::Loads(loads) => vec![(sorted(loads.into_iter()), 1.0)],
             Initial::Independent(law) => {
                 let p: Vec<f64> = std::iter::repeat_n(0.0, law.first() as usize).chain(law.probabilities()).collect();
-                chain.states.iter().map(|state| (state.to_vec(), independent(state, &p))).collect()
+                chain.states().iter().map(|state| (state.clone(), independent(state, &p))).collect()
             }
             Initial::Random(h) if h > cap => return Err(TheoryError::ChainStart { load: h, cap }),
             Initial::Random(h) => {
                 let mut all = Vec::new();
                 let alike = vec![1.0 / n as f64; bins];
-                splits(h, &alike, 1.0, &mut vec![0; bins], 0, &mut |split, p| all.push((split.to_vec(), p)));
+                splits(h, &alike, 1.0, &mut |split, p| all.push((sorted(split.iter().copied()), p)));
                 all
             }
         };
-        chain.start = vec![0.0; chain.states.len()];
-        for (mut loads, p) in starts {
-            loads.sort_unstable_by(|a, b| b.cmp(a));
-            let Some(&i) = chain.index.get(&*loads) else {
-                return Err(TheoryError::ChainStart { load: loads[0], cap });
-            };
-            chain.start[i as usize] += p;
-        }
-        Ok(chain)
+        Self::with_start(chain, cap, starts)
+    }
+
+    /// The chain with loads up to `cap` that begins with these loads and their probabilities.
+    pub(super) fn with_start(
+        chain: Chain<State>,
+        cap: u32,
+        starts: impl IntoIterator<Item = (State, f64)>,
+    ) -> Result<Self, TheoryError> {
+        let start = chain.law(starts).map_err(|loads| TheoryError::ChainStart { load: loads[0], cap })?;
+        Ok(Self { cap, chain, start })
     }
 
     /// The laws after each of `rounds` rounds, which ascend.
@@ -130,18 +105,8 @@ impl SmallChain {
     /// If `rounds` descend.
     #[must_use]
     pub fn at_rounds(&self, rounds: &[u64]) -> Vec<ChainLaw> {
-        let mut law = self.start.clone();
-        let mut round = 0;
-        let mut laws = Vec::with_capacity(rounds.len());
-        for &target in rounds {
-            assert!(target >= round, "rounds ascend");
-            while round < target {
-                law = self.step(&law);
-                round += 1;
-            }
-            laws.push(self.describe(&law, round));
-        }
-        laws
+        let laws = self.chain.at_rounds(&self.start, rounds);
+        laws.iter().zip(rounds).map(|(law, &round)| self.describe(law, lost(law.iter().sum()), round)).collect()
     }
 
     /// The stationary law: that after so many rounds from the start that no probability of the max load above 1e-30 is
@@ -150,56 +115,29 @@ impl SmallChain {
     /// # Errors
     /// If that takes too long: near lambda = 1 the chain forgets its start slowly.
     pub fn stationary(&self) -> Result<ChainLaw, TheoryError> {
-        let most = MAX_WORK / self.transitions.len().max(1) as u64;
-        let mut law = self.start.clone();
-        let mut before = self.describe(&law, 0);
-        let mut changes = [0.0; 2];
-        for round in 1..=most {
-            law = self.step(&law);
-            // One look every eight rounds: looking costs as much as a round.
-            if round % 8 > 0 {
-                continue;
-            }
-            let now = self.describe(&law, round);
-            let pairs = before.max_load.iter().zip(&now.max_load).filter(|(_, p)| **p > 1e-30);
-            let change = pairs.map(|(a, b)| (a / b - 1.0).abs()).fold(0.0, f64::max);
-            // Changes shrink like a geometric series; what is left of it is change * ratio / (1 - ratio).
-            let ratio = changes.iter().map(|&c| change / c).fold(0.0, f64::max);
-            if change <= 4.0 * f64::EPSILON || (ratio < 1.0 && change * ratio / (1.0 - ratio) <= SETTLED) {
-                let sum: f64 = law.iter().sum();
-                law.iter_mut().for_each(|p| *p /= sum);
-                return Ok(ChainLaw { lost: now.lost, ..self.describe(&law, round) });
-            }
-            changes = [changes[1], change];
-            before = now;
-        }
-        Err(TheoryError::ChainSlow { rounds: most })
+        let settled = self.chain.stationary(&self.start, |law| self.describe(law, 0.0, 0).max_load)?;
+        Ok(self.describe(&settled.law, settled.lost, settled.rounds))
     }
 
-    fn step(&self, law: &[f64]) -> Vec<f64> {
-        let mut next = vec![0.0; law.len()];
-        let mut begin = 0;
-        for (&p, &end) in law.iter().zip(&self.ends) {
-            if p > 0.0 {
-                for &(to, q) in &self.transitions[begin..end] {
-                    next[to as usize] += p * q;
-                }
-            }
-            begin = end;
-        }
-        next
-    }
-
-    fn describe(&self, law: &[f64], rounds: u64) -> ChainLaw {
+    fn describe(&self, law: &[f64], lost: f64, rounds: u64) -> ChainLaw {
         let mut max_load = vec![0.0; self.cap as usize + 1];
-        let (mut mean_load, mut sum) = (0.0, 0.0);
-        for (state, &p) in self.states.iter().zip(law) {
+        let mut load = max_load.clone();
+        let mut mean_load = 0.0;
+        for (state, &p) in self.chain.states().iter().zip(law) {
+            let n = state.len() as f64;
             max_load[state[0] as usize] += p;
-            mean_load += p * state.iter().map(|&l| f64::from(l)).sum::<f64>() / self.n as f64;
-            sum += p;
+            state.iter().for_each(|&l| load[l as usize] += p / n);
+            mean_load += p * state.iter().map(|&l| f64::from(l)).sum::<f64>() / n;
         }
-        ChainLaw { max_load, mean_load, lost: (1.0 - sum).max(0.0), rounds }
+        ChainLaw { max_load, load, mean_load, lost, rounds }
     }
+}
+
+/// The state of these loads.
+pub(super) fn sorted(loads: impl Iterator<Item = u32>) -> State {
+    let mut state: State = loads.collect();
+    state.sort_unstable_by(|a, b| b.cmp(a));
+    state
 }
 
 /// All loads of `n` bins up to `cap` in descending order.
@@ -241,13 +179,17 @@ fn join_probabilities(state: &[u32], d: u32) -> Vec<f64> {
     state.iter().map(of).collect()
 }
 
-/// Calls `use_split` with each way to split `balls` over the bins from `bin` on, and `weight` times its multinomial
-/// probability.
-fn splits(
+/// Calls `use_split` with each way to split `balls` over the bins, and `weight` times its multinomial probability.
+pub(super) fn splits(balls: u32, joins: &[f64], weight: f64, use_split: &mut dyn FnMut(&[u32], f64)) {
+    splits_from(balls, joins, weight, &mut vec![0; joins.len()], 0, use_split);
+}
+
+/// The same for the bins from `bin` on; `split` holds the balls of those before.
+fn splits_from(
     balls: u32,
     joins: &[f64],
     weight: f64,
-    split: &mut Vec<u32>,
+    split: &mut [u32],
     bin: usize,
     use_split: &mut dyn FnMut(&[u32], f64),
 ) {
@@ -260,7 +202,7 @@ fn splits(
     let mut factor = 1.0;
     for here in 0..=balls {
         split[bin] = here;
-        splits(balls - here, joins, weight * factor, split, bin + 1, use_split);
+        splits_from(balls - here, joins, weight * factor, split, bin + 1, use_split);
         factor *= joins[bin] * f64::from(balls - here) / f64::from(here + 1);
     }
 }
@@ -284,7 +226,7 @@ mod tests {
     #[test]
     fn splits_are_multinomial() {
         let (mut count, mut sum) = (0, 0.0);
-        splits(5, &[0.2, 0.3, 0.5], 1.0, &mut vec![0; 3], 0, &mut |split, p| {
+        splits(5, &[0.2, 0.3, 0.5], 1.0, &mut |split, p| {
             assert_eq!(split.iter().sum::<u32>(), 5);
             count += 1;
             sum += p;

@@ -97,6 +97,27 @@ impl Transient {
         self.round += 1;
     }
 
+    /// Performs rounds until so many are done, as long as `budget` operations suffice; whether they do.
+    pub(super) fn advance(&mut self, rounds: u64, budget: &mut f64) -> bool {
+        while self.round < rounds {
+            *budget -= self.work();
+            if *budget < 0.0 {
+                return false;
+            }
+            self.step();
+        }
+        true
+    }
+
+    /// Every non-empty bin deletes one ball, apart from any round.
+    pub(super) fn delete(&mut self) {
+        for group in &mut self.groups {
+            let before = std::mem::take(&mut group.probabilities);
+            let idle = if group.first == 0 { before[0] } else { 0.0 };
+            group.delete(before, idle);
+        }
+    }
+
     /// About how many operations the next round takes.
     #[must_use]
     pub fn work(&self) -> f64 {

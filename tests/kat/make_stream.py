@@ -1,11 +1,13 @@
-"""Writes stream.txt: an implementation of the leaky bins' stream apart from the Rust one, in plain Python integers.
+"""Writes PROCESS.jsonl for each process: an implementation of the streams apart from the Rust one, in plain Python
+integers.
 
-It follows the documentation of src/rng/mod.rs, src/rng/bounded.rs and src/process/leaky/mod.rs, with arrival thresholds
-from exact rational arithmetic, and the stationary law of one bin for d = 1 with 60 digits. Each line: n, d, law, bits of lambda, start, seed, replica, first round, rounds,
-balls arrived, balls departed, FNV-1a hash of the final loads.
+It follows the documentation of src/rng/mod.rs, src/rng/bounded.rs and src/process, with arrival thresholds from exact
+rational arithmetic, and the stationary law of one bin for d = 1 with 60 digits. Each line is an object: the process and
+its parameters, the seed, replica, first round and rounds, the balls that arrived and departed, and the FNV-1a digest of
+the final loads.
 """
 
-import struct
+import json
 from bisect import bisect_right
 from decimal import ROUND_HALF_UP, Decimal, getcontext
 from fractions import Fraction
@@ -114,57 +116,108 @@ def stationary(n, lam):
     return [2**64 - t for t in scaled if t > 0]
 
 
-def run(n, d, law, lam, start, seed, replica, first_round, rounds):
-    least, table = thresholds(law, n, lam)
-    loads = [0] * n
-    if start == "mean-field":
+def initial(start, n, lam, seed, replica):
+    kind, _, number = start.partition(":")
+    if kind == "mean-field":
         cumulative = stationary(n, lam)
-        for b in range(n):
-            low, high, _, _ = Draws(seed, replica, 0).block(START, 0, b)
-            loads[b] = bisect_right(cumulative, high << 32 | low)
-    for ball in range(start if start != "mean-field" else 0):
+        uniforms = [Draws(seed, replica, 0).block(START, 0, b) for b in range(n)]
+        return [bisect_right(cumulative, high << 32 | low) for low, high, _, _ in uniforms]
+    loads = [int(number) if kind == "each" else 0] * n
+    if kind == "one-bin":
+        loads[0] = int(number)
+    for ball in range(int(number) if kind == "random" else 0):
         (bin_,) = indices(Draws(seed, replica, 0), START, n, 1, ball)
         loads[bin_] += 1
-    arrived = departed = 0
-    for t in range(first_round, first_round + rounds):
-        draws = Draws(seed, replica, t)
-        low, high, _, _ = draws.block(ARRIVALS, 0, 0)
-        balls = least + bisect_right(table, high << 32 | low)
-        joined = [0] * n
-        for ball in range(balls):
-            joined[min(indices(draws, CHOICES, n, d, ball), key=lambda b: loads[b])] += 1
-        arrived += balls
-        for b in range(n):
-            pre = loads[b] + joined[b]
-            departed += pre > 0
-            loads[b] = max(pre - 1, 0)
-    digest = 0xCBF29CE484222325
+    return loads
+
+
+def new_balls(draws, law):
+    least, table = law
+    low, high, _, _ = draws.block(ARRIVALS, 0, 0)
+    return least + bisect_right(table, high << 32 | low)
+
+
+def leaky(draws, loads, law, d):
+    balls, joined = new_balls(draws, law), [0] * len(loads)
+    for ball in range(balls):
+        joined[min(indices(draws, CHOICES, len(loads), d, ball), key=lambda b: loads[b])] += 1
+    before = [load + more for load, more in zip(loads, joined)]
+    return balls, [max(load - 1, 0) for load in before]
+
+
+def tetris(draws, loads, law):
+    balls, after = new_balls(draws, law), [max(load - 1, 0) for load in loads]
+    for ball in range(balls):
+        after[indices(draws, CHOICES, len(loads), 1, ball)[0]] += 1
+    return balls, after
+
+
+def repeated(draws, loads):
+    return tetris(draws, loads, (sum(load > 0 for load in loads), []))
+
+
+def digest(loads):
+    value = 0xCBF29CE484222325
     for load in loads:
-        digest = (digest ^ load) * 0x100000001B3 % 2**64
-    return arrived, departed, digest
+        value = (value ^ load) * 0x100000001B3 % 2**64
+    return value
+
+
+def write(name, cases):
+    with open(name + ".jsonl", "w") as out:
+        for parameters, seed, replica, first_round, rounds in cases:
+            n, lam = parameters["n"], parameters.get("lambda")
+            if name != "repeated":
+                law = thresholds(parameters.get("arrivals", "fixed"), n, lam)
+            loads, arrived, departed = initial(parameters["start"], n, lam, seed, replica), 0, 0
+            for t in range(first_round, first_round + rounds):
+                draws, before = Draws(seed, replica, t), sum(loads)
+                if name == "leaky":
+                    balls, loads = leaky(draws, loads, law, parameters["d"])
+                elif name == "tetris":
+                    balls, loads = tetris(draws, loads, law)
+                else:
+                    balls, loads = repeated(draws, loads)
+                arrived, departed = arrived + balls, departed + before + balls - sum(loads)
+            line = {"process": name, "parameters": parameters, "seed": seed, "replica": replica}
+            line |= {"first_round": first_round, "rounds": rounds}
+            line |= {"arrived": arrived, "departed": departed, "digest": digest(loads)}
+            print(json.dumps(line), file=out)
 
 
 def main():
     far = 2**40
-    cases = [
-        (1024, 2, "fixed", 0.95, 2048, 11, 5, far, 6),
-        (1000, 1, "fixed", 0.95, 1500, 2**63 + 12345, 4294967295, far, 6),
-        (1000, 3, "fixed", 0.99, 0, 3, 0, 0, 6),
-        (16000, 2, "fixed", 0.9, 0, 5, 1, 7, 2),
-        (50000, 3, "fixed", 0.5, 10, 5, 2, 2**32 - 1, 2),
-        (100, 2, "binomial", 0.95, 200, 11, 5, far, 8),
-        (60, 1, "poisson", 0.9, 0, 7, 0, 0, 20),
-        (7, 3, "binomial", 0.75, 20, 0, 0, 0, 50),
-        (3, 20, "poisson", 0.5, 0, 1, 2, 3, 50),
-        (1, 2, "poisson", 0.75, 5, 1, 2, 3, 50),
+    of_leaky = [
+        (1024, 2, "fixed", 0.95, "random:2048", 11, 5, far, 6),
+        (1000, 1, "fixed", 0.95, "random:1500", 2**63 + 12345, 4294967295, far, 6),
+        (1000, 3, "fixed", 0.99, "empty", 3, 0, 0, 6),
+        (16000, 2, "fixed", 0.9, "empty", 5, 1, 7, 2),
+        (50000, 3, "fixed", 0.5, "random:10", 5, 2, 2**32 - 1, 2),
+        (100, 2, "binomial", 0.95, "random:200", 11, 5, far, 8),
+        (60, 1, "poisson", 0.9, "empty", 7, 0, 0, 20),
+        (7, 3, "binomial", 0.75, "random:20", 0, 0, 0, 50),
+        (3, 20, "poisson", 0.5, "empty", 1, 2, 3, 50),
+        (1, 2, "poisson", 0.75, "random:5", 1, 2, 3, 50),
         (1000, 1, "binomial", 0.875, "mean-field", 9, 4, far, 3),
         (3, 1, "binomial", 0.96875, "mean-field", 9, 4294967295, 0, 20),
     ]
-    with open("stream.txt", "w") as out:
-        out.write("# n d law lambda-bits start seed replica first-round rounds arrived departed hash: see make_stream.py\n")
-        for n, d, law, lam, *rest in cases:
-            bits = struct.pack(">d", lam).hex()
-            print(*[n, d, law, bits, *rest, *run(n, d, law, lam, *rest)], file=out)
+    names = ["n", "lambda", "d", "arrivals", "start"]
+    write("leaky", [(dict(zip(names, (n, lam, d, law, start))), *rest) for n, d, law, lam, start, *rest in of_leaky])
+    of_repeated = [
+        (1024, "each:1", 11, 5, far, 6),
+        (1000, "one-bin:1000", 2**63 + 12345, 4294967295, 0, 20),
+        (7, "random:20", 0, 0, 0, 50),
+        (1, "each:3", 1, 2, 3, 5),
+        (50000, "each:2", 5, 2, 2**32 - 1, 2),
+    ]
+    write("repeated", [({"n": n, "start": start}, *rest) for n, start, *rest in of_repeated])
+    of_tetris = [
+        (1024, 0.75, "random:500", 11, 5, far, 6),
+        (1000, 0.75, "one-bin:30", 2**63 + 12345, 4294967295, 0, 20),
+        (7, 0.75, "empty", 0, 0, 0, 50),
+        (3, 0.9, "each:2", 1, 2, 3, 50),
+    ]
+    write("tetris", [({"n": n, "lambda": lam, "start": start}, *rest) for n, lam, start, *rest in of_tetris])
 
 
 if __name__ == "__main__":

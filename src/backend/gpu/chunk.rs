@@ -158,7 +158,7 @@ impl<'a> Chunk<'a> {
     ) -> Result<Result<Self, Form>, BackendError> {
         let kernel = job.process.kernel();
         let count = replicas.end - replicas.start;
-        let cells = plan.variant.cells(kernel.packing.bins);
+        let cells = plan.variant.cells(&kernel);
         require_memory(device, kernel.packing.bins, cells + u64::from(form.levels), count)?;
         let rw = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
         // Buffers are zero when made, which is the form of empty bins.
@@ -166,19 +166,35 @@ impl<'a> Chunk<'a> {
         let states = device.buffer("the states", count * size_of::<State>() as u64, rw)?;
         let mut tally = Tally::default();
         if !kernel.starts_empty {
-            let start = start_loads(job, &kernel, &replicas);
-            let max = start.iter().copied().max().unwrap_or(0);
+            let (start, bins) = (start_states(job, &kernel, &replicas), kernel.packing.bins as usize);
+            let states_of_start = || start.par_chunks(kernel.words());
+            let max = states_of_start().flat_map(|state| &state[..bins]).copied().max().unwrap_or(0);
             if !form.holds(max) {
                 return Ok(Err(form.grow(max)?));
             }
-            let totals: Vec<u64> =
-                start.par_chunks(kernel.packing.bins as usize).map(|l| l.iter().map(|&l| u64::from(l)).sum()).collect();
-            tally.initial_balls = totals.iter().map(|&t| u128::from(t)).sum();
-            let of = |&t: &u64| State { total_low: t as u32, total_high: (t >> 32) as u32, ..State::default() };
-            let records: Vec<State> = totals.iter().map(of).collect();
+            let record = |state: &[u32]| {
+                let total: u64 = state.iter().map(|&balls| u64::from(balls)).sum();
+                let (loads, pool) = state.split_at(bins);
+                let occupied = loads.iter().filter(|&&load| load > 0).count() as u32;
+                let oldest = pool.iter().rposition(|&balls| balls > 0).map_or(0, |i| i as u32 + 1);
+                State {
+                    total_low: total as u32,
+                    total_high: (total >> 32) as u32,
+                    occupied,
+                    oldest,
+                    ..State::default()
+                }
+            };
+            let records: Vec<State> = states_of_start().map(record).collect();
+            let total = |state: &State| u128::from(join_words(state.total_low, state.total_high));
+            tally.initial_balls = records.iter().map(total).sum();
             device.queue.write_buffer(&states, 0, bytemuck::cast_slice(&records));
             if form.wide {
-                let words: Vec<[u32; 2]> = start.iter().map(|&load| [load, 0]).collect();
+                let wide = |state: &[u32]| {
+                    let (loads, pool) = state.split_at(bins);
+                    loads.iter().flat_map(|&load| [load, 0]).chain(pool.iter().copied()).collect::<Vec<u32>>()
+                };
+                let words: Vec<u32> = states_of_start().flat_map(wide).collect();
                 device.queue.write_buffer(&loads, 0, bytemuck::cast_slice(&words));
             } else {
                 device.queue.write_buffer(&loads, 0, bytemuck::cast_slice(&start));
@@ -194,7 +210,7 @@ impl<'a> Chunk<'a> {
         )?;
         device.queue.write_buffer(&table, 0, bytemuck::cast_slice(&thresholds));
         let seen = device.buffer("the tallies", count * size_of::<Seen>() as u64, rw)?;
-        let counts = device.buffer("the histograms", 4 * (u64::from(form.levels) + 1), rw)?;
+        let counts = device.buffer("the histograms", 4 * plan.variant.counters(&kernel), rw)?;
         let peaks = device.buffer("the max loads", 4 * u64::from(form.levels) * count, rw)?;
         let bytes = seen.size() + counts.size();
         let read = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
@@ -339,7 +355,7 @@ impl<'a> Chunk<'a> {
             [advance] => start(advance, replicas),
             [open, throw, serve, close] => {
                 let groups = |items: u32| replicas * u64::from(items).div_ceil(threads).max(1);
-                let units = Unit::new(&kernel.packing).count(kernel.arrivals.last());
+                let units = Unit::new(&kernel.packing).count(kernel.most_balls());
                 start(open, replicas.div_ceil(threads));
                 for _ in 0..rounds {
                     start(throw, groups(units));
@@ -369,9 +385,18 @@ impl<'a> Chunk<'a> {
             record.flow.departed += u128::from(join_words(seen.departed_low, seen.departed_high));
             record.total_load.merge(&seen.total_load.moments(seen.samples));
             record.empty_bins.merge(&seen.empty_bins.moments(seen.samples));
+            if self.job.process.kernel().pool.is_some() {
+                record.further.numbers(0, &seen.elsewhere.moments(seen.samples));
+            }
         }
-        let (beyond, counts) = counts.split_last().expect("the last counter is that of the values beyond all levels");
-        add_counts(&mut self.tally.load_per_bin, counts);
+        let (loads, rest) = counts.split_at(self.form.levels as usize);
+        let (beyond, waits) = rest.split_first().expect("after the loads comes what is beyond all levels");
+        add_counts(&mut self.tally.load_per_bin, loads);
+        if waits.iter().any(|&count| count > 0) {
+            let histograms = &mut self.tally.further.histograms;
+            histograms.resize(histograms.len().max(1), Histogram::default());
+            add_counts(&mut histograms[0], waits);
+        }
         Ok(*beyond == 0)
     }
 
@@ -405,10 +430,18 @@ impl<'a> Chunk<'a> {
     fn read_loads(&mut self) -> Result<Vec<u32>, BackendError> {
         let bytes = self.read("the read-back of the loads", &self.loads, false)?;
         let stride = if self.form.wide { 8 } else { 4 };
-        let load = |word: &[u8]| bytemuck::pod_read_unaligned::<u32>(&word[..4]);
-        let sum = |part: &[u8]| part.chunks_exact(stride).map(|word| u64::from(load(word))).sum::<u64>();
-        self.tally.final_balls = bytes.par_chunks(1 << 16).map(|part| u128::from(sum(part))).sum();
-        Ok(if self.job.keep_loads { bytes.par_chunks_exact(stride).map(load).collect() } else { Vec::new() })
+        let kernel = self.job.process.kernel();
+        let (state, loads) = (self.plan.variant.cells(&kernel), self.plan.variant.load_cells(&kernel));
+        let word = |word: &[u8]| bytemuck::pod_read_unaligned::<u32>(&word[..4]);
+        let sum = |part: &[u8], stride| part.chunks_exact(stride).map(|of| u64::from(word(of))).sum::<u64>();
+        let states = || bytes.par_chunks_exact(4 * state as usize).map(|state| state.split_at(4 * loads as usize));
+        let balls = states().map(|(loads, pool)| {
+            let loads: u64 = loads.par_chunks(1 << 16).map(|part| sum(part, stride)).sum();
+            u128::from(loads) + u128::from(sum(pool, 4))
+        });
+        self.tally.final_balls = balls.sum();
+        let kept = || states().flat_map(|(loads, _)| loads.par_chunks_exact(stride).map(word)).collect();
+        Ok(if self.job.keep_loads { kept() } else { Vec::new() })
     }
 }
 
@@ -427,15 +460,15 @@ fn require_memory(device: &Device, bins: u32, words: u64, replicas: u64) -> Resu
     memory::require(what, copies * 4 * words * replicas, "use fewer bins, or --backend cpu")
 }
 
-/// Initial loads of `replicas`, replica-major.
-fn start_loads(job: &Job<'_>, kernel: &Kernel<'_>, replicas: &Range<u64>) -> Vec<u32> {
-    let bins = kernel.packing.bins as usize;
-    let mut loads = vec![0; bins * (replicas.end - replicas.start) as usize];
-    loads
-        .par_chunks_mut(bins)
+/// Initial states of `replicas`, replica-major.
+fn start_states(job: &Job<'_>, kernel: &Kernel<'_>, replicas: &Range<u64>) -> Vec<u32> {
+    let words = kernel.words();
+    let mut states = vec![0; words * (replicas.end - replicas.start) as usize];
+    states
+        .par_chunks_mut(words)
         .enumerate()
-        .for_each(|(slot, loads)| job.process.start(job.seed, replicas.start as u32 + slot as u32, loads));
-    loads
+        .for_each(|(slot, state)| job.process.start(job.seed, replicas.start as u32 + slot as u32, state));
+    states
 }
 
 /// The arrival thresholds as (low, high) words; one unused entry where there is none, since a buffer cannot be empty.

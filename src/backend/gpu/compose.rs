@@ -67,18 +67,32 @@ pub struct Variant {
 pub const SMALL_LOADS: u32 = 64;
 
 impl Variant {
-    /// Words that hold the loads of `bins` bins.
+    /// Words that hold the loads of a replica.
     #[must_use]
-    pub fn cells(&self, bins: u32) -> u64 {
-        u64::from(bins) * if self.wide { 2 } else { 1 }
+    pub fn load_cells(&self, kernel: &Kernel<'_>) -> u64 {
+        u64::from(kernel.packing.bins) * if self.wide { 2 } else { 1 }
     }
 
-    /// Bytes of workgroup memory for `bins` bins: the cells where they live there, the small loads, two plans and three
-    /// pairs of counters.
+    /// Words that hold the state of a replica.
     #[must_use]
-    pub fn workgroup_bytes(&self, bins: u32) -> u64 {
-        let cells = if self.layout == Layout::Workgroup { self.cells(bins) } else { 0 };
-        4 * (cells + u64::from(SMALL_LOADS) + 4 + 6)
+    pub fn cells(&self, kernel: &Kernel<'_>) -> u64 {
+        self.load_cells(kernel) + u64::from(kernel.pool.map_or(0, |pool| pool.ages))
+    }
+
+    /// Counters of the loads, of what is beyond them, and of the waiting times.
+    #[must_use]
+    pub fn counters(&self, kernel: &Kernel<'_>) -> u64 {
+        let levels = u64::from(self.levels);
+        levels + 1 + if kernel.pool.is_some() { levels } else { 0 }
+    }
+
+    /// Bytes of workgroup memory: the cells where they live there, the small loads, two plans and three pairs of
+    /// counters; with a pool, the small waiting times, two pairs of counters and the largest age.
+    #[must_use]
+    pub fn workgroup_bytes(&self, kernel: &Kernel<'_>) -> u64 {
+        let cells = if self.layout == Layout::Workgroup { self.cells(kernel) } else { 0 };
+        let pool = if kernel.pool.is_some() { u64::from(SMALL_LOADS) + 4 + 1 } else { 0 };
+        4 * (cells + u64::from(SMALL_LOADS) + 4 + 6 + pool)
     }
 }
 
@@ -145,17 +159,25 @@ pub fn simulation(kernel: &Kernel<'_>, variant: &Variant) -> String {
     let constants = [
         ("ARRIVALS_FIRST", kernel.arrivals.first()),
         ("ARRIVALS_TABLE", kernel.arrivals.as_slice().len() as u32),
-        ("CELLS", variant.cells(bins) as u32),
+        ("CELLS", variant.cells(kernel) as u32),
+        ("ELSEWHERE", variant.load_cells(kernel) as u32),
+        ("AGES", kernel.pool.map_or(0, |pool| pool.ages)),
+        ("PLACES", kernel.pool.map_or(u32::MAX, |pool| pool.places)),
         ("LEVELS", variant.levels),
         ("SMALL", SMALL_LOADS),
         ("WG", variant.workgroup),
-        ("UNIT_GROUPS", groups(Unit::new(&kernel.packing).count(kernel.arrivals.last()))),
+        ("UNIT_GROUPS", groups(Unit::new(&kernel.packing).count(kernel.most_balls()))),
         ("BIN_GROUPS", groups(bins)),
     ];
     for (name, value) in constants {
         writeln!(source, "const {name} = {value}u;").expect("writing to a string succeeds");
     }
-    for (name, value) in [("WIDE", variant.wide), ("PRE", variant.measure == Measure::Pre)] {
+    for (name, value) in [
+        ("WIDE", variant.wide),
+        ("PRE", variant.measure == Measure::Pre),
+        ("RETHROWS", kernel.rethrows),
+        ("POOL", kernel.pool.is_some()),
+    ] {
         writeln!(source, "const {name} = {value};").expect("writing to a string succeeds");
     }
     let (cells, entry) = match variant.layout {
@@ -182,11 +204,11 @@ pub fn simulation(kernel: &Kernel<'_>, variant: &Variant) -> String {
         include_str!("../../../shaders/arrivals.wgsl"),
         cells,
         include_str!("../../../shaders/bins.wgsl"),
-        kernel.source,
-        gather,
-        include_str!("../../../shaders/tally.wgsl"),
-        entry,
-    ] {
+    ]
+    .iter()
+    .chain(kernel.sources)
+    .chain(&[gather, include_str!("../../../shaders/tally.wgsl"), entry])
+    {
         source.push_str(fragment);
     }
     source

@@ -111,10 +111,58 @@ fn enumerate() -> Vec<wgpu::Adapter> {
     pollster::block_on(instance.enumerate_adapters(wgpu::Backends::PRIMARY))
 }
 
+/// An adapter that was chosen.
+pub(super) struct Chosen {
+    adapter: wgpu::Adapter,
+    summary: AdapterSummary,
+}
+
+/// All adapters of this machine.
+fn present() -> Vec<Chosen> {
+    let summarised = |(index, adapter)| Chosen { summary: AdapterSummary::new(index, &adapter), adapter };
+    enumerate().into_iter().enumerate().map(summarised).collect()
+}
+
+/// The adapters that fit `gpu`, at least one: `all`, or with commas between several index, part of the name or
+/// `pci:ADDRESS`; the best one where nothing is said.
+pub(super) fn chosen(gpu: Option<&str>, allow_software: bool) -> Result<Vec<Chosen>, BackendError> {
+    let mut present: Vec<Option<Chosen>> = present().into_iter().map(Some).collect();
+    let summaries: Vec<_> = present.iter().flatten().map(|chosen| chosen.summary.clone()).collect();
+    let indices = choose(&summaries, gpu, allow_software)?;
+    Ok(indices.into_iter().filter_map(|index| present[index].take()).collect())
+}
+
+/// The adapter that `lost` was, so that no other is taken in its place.
+pub(super) fn again(lost: &AdapterSummary) -> Result<Chosen, BackendError> {
+    let place = |a: &AdapterSummary| if a.pci_address.is_empty() { a.index.to_string() } else { a.pci_address.clone() };
+    let is_it = |a: &AdapterSummary| (&a.name, &a.backend, place(a)) == (&lost.name, &lost.backend, place(lost));
+    let found = present().into_iter().find(|chosen| is_it(&chosen.summary));
+    found.ok_or_else(|| BackendError::NoAdapter(format!("{lost} is gone")))
+}
+
+/// Positions of the adapters that fit, each once.
+fn choose(adapters: &[AdapterSummary], gpu: Option<&str>, allow_software: bool) -> Result<Vec<usize>, BackendError> {
+    let Some(gpu) = gpu.map(str::trim) else { return Ok(vec![choose_one(adapters, None, allow_software)?]) };
+    if gpu == "all" {
+        // The interface of the best one, so that no adapter is there twice under two of them.
+        let interface = &adapters[choose_one(adapters, None, allow_software)?].backend;
+        let is_wanted =
+            |a: &&AdapterSummary| a.backend == *interface && (allow_software || a.kind != AdapterKind::Software);
+        return Ok(adapters.iter().filter(is_wanted).map(|a| a.index).collect());
+    }
+    let mut indices = Vec::new();
+    for selector in gpu.split(',') {
+        let index = choose_one(adapters, Some(selector.trim()), allow_software)?;
+        if !indices.contains(&index) {
+            indices.push(index);
+        }
+    }
+    Ok(indices)
+}
+
 /// Position of the adapter that fits: discrete before integrated, virtual, other; a software adapter only where it is
 /// named or allowed.
-fn choose(adapters: &[AdapterSummary], gpu: Option<&str>, allow_software: bool) -> Result<usize, BackendError> {
-    let wanted = gpu.map(str::trim);
+fn choose_one(adapters: &[AdapterSummary], wanted: Option<&str>, allow_software: bool) -> Result<usize, BackendError> {
     let fits = |a: &&AdapterSummary| match wanted {
         None => true,
         // Nothing at all, as from an unset variable of a script, is no part of every name.
@@ -141,8 +189,8 @@ fn choose(adapters: &[AdapterSummary], gpu: Option<&str>, allow_software: bool) 
              --allow-software"
         }
         (Some(_), _) => {
-            "give an index, part of a name or pci:ADDRESS; a software adapter is taken by its name, or with \
-             --allow-software"
+            "give an index, part of a name or pci:ADDRESS, several with commas, or all; a software adapter is taken by its \
+             name, or with --allow-software"
         }
     };
     Err(BackendError::NoAdapter(format!("{asked} ({what_there_is}); {remedy}")))
@@ -159,12 +207,9 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// Opens the adapter that fits `gpu` (index, part of the name, or `pci:ADDRESS`).
-    pub(super) fn open(gpu: Option<&str>, allow_software: bool) -> Result<Self, BackendError> {
-        let adapters = enumerate();
-        let summaries: Vec<_> = adapters.iter().enumerate().map(|(i, a)| AdapterSummary::new(i, a)).collect();
-        let index = choose(&summaries, gpu, allow_software)?;
-        let adapter = &adapters[index];
+    /// Opens an adapter.
+    pub(super) fn open(chosen: Chosen) -> Result<Self, BackendError> {
+        let Chosen { adapter, summary } = chosen;
         let features = adapter.features() & (wgpu::Features::SHADER_INT64 | wgpu::Features::SUBGROUP);
         let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("leakybins"),
@@ -174,7 +219,7 @@ impl Device {
             memory_hints: wgpu::MemoryHints::Performance,
             trace: wgpu::Trace::Off,
         }))
-        .map_err(|e| BackendError::Device(format!("{} could not be opened ({e})", summaries[index])))?;
+        .map_err(|e| BackendError::Device(format!("{summary} could not be opened ({e})")))?;
         let (errors, lost) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(None)));
         let sink = Arc::clone(&errors);
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| lock(&sink).push(error.to_string())));
@@ -182,7 +227,7 @@ impl Device {
         device.set_device_lost_callback(move |reason, message| {
             *lock(&sink) = Some(format!("{reason:?}: {message}"));
         });
-        Ok(Self { device, queue, summary: summaries[index].clone(), features, errors, lost })
+        Ok(Self { device, queue, summary, features, errors, lost })
     }
 
     /// Whether the driver is llvmpipe or the like.
@@ -293,10 +338,38 @@ mod tests {
             (Some(" "), false, None),
             (Some("pci:"), true, None),
         ] {
-            assert_eq!(choose(&all, gpu, allow).ok(), index, "{gpu:?} {allow}");
+            assert_eq!(choose(&all, gpu, allow).ok(), index.map(|index| vec![index]), "{gpu:?} {allow}");
         }
         assert!(choose(&all[..1], None, false).is_err(), "a software adapter is not taken by itself");
-        assert_eq!(choose(&all[..1], None, true).ok(), Some(0));
+        assert_eq!(choose(&all[..1], None, true).ok(), Some(vec![0]));
+    }
+
+    #[test]
+    fn several_adapters_are_chosen_each_once() {
+        use AdapterKind::{Discrete, Software};
+        let mut all = [
+            adapter(0, "llvmpipe (LLVM 15.0.6, 256 bits)", Software, ""),
+            adapter(1, "Big 20", Discrete, "0000:01:00.0"),
+            adapter(2, "Big 20", Discrete, "0000:02:00.0"),
+            adapter(3, "Big 20", Discrete, "0000:01:00.0"),
+        ];
+        all[3].backend = "dx12".to_owned();
+        for (gpu, allow, indices) in [
+            ("1,2", false, Some(vec![1, 2])),
+            (" 2 , 1", false, Some(vec![2, 1])),
+            ("2,pci:0000:02:00.0,2", false, Some(vec![2])),
+            ("1,7", false, None),
+            ("1,", false, None),
+            ("0,1", false, None),
+            ("0,1", true, Some(vec![0, 1])),
+            ("all", false, Some(vec![1, 2])),
+            ("all", true, Some(vec![0, 1, 2])),
+            // A whole name, with its comma.
+            (all[0].name.clone().as_str(), false, Some(vec![0])),
+        ] {
+            assert_eq!(choose(&all, Some(gpu), allow).ok(), indices, "{gpu} {allow}");
+        }
+        assert!(choose(&all[..1], Some("all"), false).is_err());
     }
 
     #[test]

@@ -64,8 +64,6 @@ impl Default for Tuning {
 
 /// The GPU backend.
 pub struct Gpu {
-    gpu: Option<String>,
-    allow_software: bool,
     budget: Duration,
     tuning: Tuning,
     device: Device,
@@ -83,22 +81,27 @@ impl std::fmt::Debug for Gpu {
 }
 
 impl Gpu {
-    /// Opens the adapter that `options` ask for.
+    /// Opens the adapter that `options` ask for, the first of several.
     ///
     /// # Errors
     /// [`BackendError::NoAdapter`] where none fits, [`BackendError::Device`] where it cannot be opened.
     pub fn open(options: &Options) -> Result<Self, BackendError> {
-        let device = Device::open(options.gpu.as_deref(), options.allow_software)?;
-        Ok(Self {
-            gpu: options.gpu.clone(),
-            allow_software: options.allow_software,
-            budget: options.submit_budget,
-            tuning: options.tuning,
-            device,
-            pipelines: None,
-            fault: None,
-            submissions: 0,
-        })
+        let adapter = device::chosen(options.gpu.as_deref(), options.allow_software)?.swap_remove(0);
+        Ok(Self::on(Device::open(adapter)?, options))
+    }
+
+    /// Opens all adapters that `options` ask for.
+    ///
+    /// # Errors
+    /// As those of [`Gpu::open`], of any of them.
+    pub fn open_each(options: &Options) -> Result<Vec<Self>, BackendError> {
+        let adapters = device::chosen(options.gpu.as_deref(), options.allow_software)?;
+        adapters.into_iter().map(|adapter| Ok(Self::on(Device::open(adapter)?, options))).collect()
+    }
+
+    fn on(device: Device, options: &Options) -> Self {
+        let (budget, tuning) = (options.submit_budget, options.tuning);
+        Self { budget, tuning, device, pipelines: None, fault: None, submissions: 0 }
     }
 
     /// The adapter.
@@ -228,9 +231,8 @@ impl Backend for Gpu {
 
     fn renew(&mut self) -> Result<(), BackendError> {
         self.pipelines = None;
-        self.device = Device::open(self.gpu.as_deref(), self.allow_software)?;
-        // What made the device go may have left it wrong, and another adapter may have taken its place. Faults that are
-        // injected are meant for the run.
+        self.device = Device::open(device::again(&self.device.summary)?)?;
+        // What made the device go may have left it wrong. Faults that are injected are meant for the run.
         let fault = self.fault.take();
         let checked = self.self_check();
         self.fault = fault;

@@ -103,7 +103,7 @@ pub(super) fn plan(
     let subgroups = tuning.subgroups && device.features.contains(wgpu::Features::SUBGROUP);
     // One unit a thread where there are that few; a software adapter pays for each barrier by the thread.
     let most_threads = if device.is_software() { 64 } else { 256 };
-    let threads = unit.count(kernel.arrivals.last()).clamp(32, most_threads).next_power_of_two();
+    let threads = unit.count(kernel.most_balls()).clamp(32, most_threads).next_power_of_two();
     let workgroup = tuning.workgroup.unwrap_or(threads).clamp(1, device.summary.max_invocations);
     let with = |layout| Variant {
         layout,
@@ -116,8 +116,9 @@ pub(super) fn plan(
     };
     let fits = |layout: Layout| {
         let variant = with(layout);
-        variant.workgroup_bytes(bins) <= u64::from(device.summary.max_workgroup_storage)
+        variant.workgroup_bytes(&kernel) <= u64::from(device.summary.max_workgroup_storage)
             && (!device.is_software() || software_rounds(&kernel, &variant) > 0)
+            && (layout != Layout::Grid || kernel.pool.is_none())
     };
     let layout = match tuning.layout {
         Some(layout) if fits(layout) => layout,
@@ -126,6 +127,15 @@ pub(super) fn plan(
             return Err(BackendError::Unsupported(message));
         }
         None if fits(Layout::Workgroup) => Layout::Workgroup,
+        // The ages of a pool are a barrier apart, which only the threads of a workgroup have.
+        None if kernel.pool.is_some() && fits(Layout::Storage) => Layout::Storage,
+        None if kernel.pool.is_some() => {
+            let message = format!(
+                "{} has no room for a pool of waiting balls at n = {bins} bins; use fewer bins, or --backend cpu",
+                device.summary
+            );
+            return Err(BackendError::Unsupported(message));
+        }
         None if replicas >= MANY_REPLICAS && fits(Layout::Storage) => Layout::Storage,
         None => Layout::Grid,
     };
@@ -135,7 +145,10 @@ pub(super) fn plan(
     let counts = u64::from(u32::MAX) / 2;
     let counted = counts / (replicas * u64::from(bins));
     let loads_stride = job.schedule.every.saturating_mul(job.schedule.loads_every).max(1);
+    // At most as many balls find a place as leave one, and as many as there are places at the end.
+    let accepted = kernel.pool.map_or(MAX_ROUNDS, |pool| counted.saturating_sub(pool.places.into()));
     let most_rounds = [
+        accepted,
         tuning.most_rounds.unwrap_or(MAX_ROUNDS),
         MAX_ROUNDS,
         counts / replicas,
@@ -154,11 +167,11 @@ pub(super) fn plan(
 /// Replicas that fit at once; at least one, or an error.
 fn most_replicas(device: &Device, kernel: &Kernel<'_>, variant: &Variant) -> Result<u64, BackendError> {
     let bins = kernel.packing.bins;
-    let replica = 4 * variant.cells(bins);
+    let replica = 4 * variant.cells(kernel);
     // A shader addresses the words of a binding with 32 bits.
     let binding = device.summary.max_storage_binding.min(device.summary.max_buffer).min(u64::from(u32::MAX));
     let counters = 4 * u64::from(variant.levels);
-    let needed = replica.max(counters + 4);
+    let needed = replica.max(4 * variant.counters(kernel));
     if needed > binding {
         return Err(BackendError::Memory {
             what: format!("one replica of n = {bins} bins"),
@@ -169,7 +182,7 @@ fn most_replicas(device: &Device, kernel: &Kernel<'_>, variant: &Variant) -> Res
     }
     let groups = match variant.layout {
         Layout::Grid => {
-            let threads = Unit::new(&kernel.packing).count(kernel.arrivals.last()).max(bins);
+            let threads = Unit::new(&kernel.packing).count(kernel.most_balls()).max(bins);
             u64::from(threads.div_ceil(variant.workgroup))
         }
         Layout::Workgroup | Layout::Storage => 1,
@@ -189,11 +202,17 @@ fn software_rounds(kernel: &Kernel<'_>, variant: &Variant) -> u64 {
     let ball = u64::from(packing.choices) + 2;
     let throw = 2 + u64::from(unit.balls) * ball + 10 * u64::from(unit.blocks);
     let search = u64::from(usize::BITS - kernel.arrivals.as_slice().len().leading_zeros()) + 2;
-    let units = u64::from(unit.count(kernel.arrivals.last())).div_ceil(threads);
+    let units = u64::from(unit.count(kernel.most_balls())).div_ceil(threads);
     let bins = u64::from(packing.bins).div_ceil(threads);
     let small = u64::from(SMALL_LOADS).div_ceil(threads) + 1;
-    let round = 1 + units * throw + 1 + bins + 1 + search + small;
-    let once = 2 * (variant.cells(packing.bins).div_ceil(threads) + 1) + small + search + 1;
+    // With a pool two loops end for each age, a unit is thrown once for each age that it has a ball of, and the small
+    // waiting times are passed.
+    let (ages, visits) = match kernel.pool {
+        Some(pool) => (2 * u64::from(pool.ages) + 2 + small, units * u64::from(unit.balls)),
+        None => (0, units),
+    };
+    let round = 1 + visits * throw + 1 + ages + bins + 1 + search + small;
+    let once = 2 * (variant.cells(kernel).div_ceil(threads) + 1) + 2 * small + search + 1;
     SOFTWARE_ITERATIONS.saturating_sub(once) / round
 }
 

@@ -28,6 +28,8 @@ pub struct Run {
 pub struct State {
     pub total_low: u32,
     pub total_high: u32,
+    pub occupied: u32,
+    pub oldest: u32,
     pub balls: u32,
     pub flags: u32,
     pub departed: u32,
@@ -67,6 +69,7 @@ pub struct Seen {
     pub departed_high: u32,
     pub total_load: MomentWords,
     pub empty_bins: MomentWords,
+    pub elsewhere: MomentWords,
 }
 
 /// A number from its two words.

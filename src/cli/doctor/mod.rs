@@ -4,8 +4,8 @@ mod machine;
 
 use super::exit::Exit;
 use super::{Format, INSTALL_DRIVER, pretty, print};
-use crate::backend::gpu::{AdapterKind, AdapterSummary, adapters};
-use crate::backend::{BackendError, Choice, Host, Options, agrees_with_reference, open};
+use crate::backend::gpu::{AdapterKind, AdapterSummary, Gpu, adapters};
+use crate::backend::{BackendError, Host, Options, agrees_with_reference};
 use crate::report::wrapped;
 use machine::Machine;
 use serde::Serialize;
@@ -78,8 +78,7 @@ fn diagnose() -> Diagnosis {
     const WRONG_CPU: &str = "use --backend reference and report the CPU";
     let adapters = adapters();
     let cpu = agrees_with_reference(&mut Host::cpu());
-    // Opening it compares it with known answers and the reference.
-    let gpu = open(Choice::Gpu, &Options::default()).map(|gpu| gpu.adapter().unwrap_or_default());
+    let gpu = checked_gpu(&Options::default());
     let exit = match (&cpu, &gpu) {
         (Err(_) | Ok(false), _) | (_, Err(BackendError::SelfCheck(_))) => Exit::SelfCheck,
         (_, Ok(_)) => Exit::Done,
@@ -100,6 +99,13 @@ fn diagnose() -> Diagnosis {
         Err(error) => Check::fail(CPU, error.to_string(), WRONG_CPU),
     });
     Diagnosis { gpu_works, checks, auto_is_cpu, exit }
+}
+
+/// The adapter of `options`, which gives known answers and agrees with the reference.
+fn checked_gpu(options: &Options) -> Result<String, BackendError> {
+    let mut gpu = Gpu::open(options)?;
+    gpu.self_check()?;
+    Ok(gpu.summary().to_string())
 }
 
 fn adapter_check(adapters: &[AdapterSummary]) -> Check {
@@ -123,7 +129,7 @@ fn software_check(adapters: &[AdapterSummary]) -> Check {
         return Check::fail(NAME, "not done: there is no adapter", INSTALL_DRIVER);
     }
     let options = Options { allow_software: true, ..Options::default() };
-    match open(Choice::Gpu, &options) {
+    match checked_gpu(&options) {
         Ok(_) => Check::warn(
             NAME,
             "exact on the software adapter; there is no GPU to check",

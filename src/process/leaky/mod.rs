@@ -10,14 +10,16 @@
 //! are too, so given the loads the ball joins each bin of the minimal load with equal probability: the same law as a
 //! uniformly random tie.
 
-mod fast;
+mod model;
 mod profile;
 mod tail;
 
+pub(super) use profile::ArrivalDraws;
 pub use profile::LeakyProfile;
 
+use super::fast::{Batches, Fast, Order};
 use super::start::{Initial, Start};
-use super::{Kernel, MAX_BINS, Observation, ParameterError, Process, Runner};
+use super::{Kernel, Measure, Observation, ParameterError, Process, Runner, single_bins};
 use crate::grid;
 use crate::number;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
@@ -39,6 +41,17 @@ pub enum Arrivals {
     Poisson,
     /// Floor or ceiling of lambda n, with mean lambda n.
     Fixed,
+}
+
+impl Arrivals {
+    /// The law of the number of arrivals at `bins` bins and rate `lambda`.
+    pub(super) fn thresholds(self, lambda: f64, bins: u32) -> Thresholds {
+        match self {
+            Arrivals::Binomial => Thresholds::binomial(bins, lambda),
+            Arrivals::Poisson => Thresholds::poisson(lambda, bins),
+            Arrivals::Fixed => Thresholds::rounded(lambda, bins),
+        }
+    }
 }
 
 /// Parameters of the leaky bins, in the paper's letters.
@@ -119,40 +132,9 @@ impl Parameters {
 
     /// The initial loads of `bins` bins.
     pub(crate) fn initial(&self, bins: u64) -> Result<Initial, ParameterError> {
-        self.start.resolve(bins, || theory::leaky::one_bin(self))
-    }
-
-    /// Whether profiles are the cheaper form, on any machine: see the README for the costs.
-    ///
-    /// From 2^22 bins on a round on a profile takes less time than one bin by bin, on a GPU, too. Exceptions are one
-    /// choice with so small a drift that loads spread over thousands of levels, and loads from a file, which may be as
-    /// many as bins. Beyond 2^31 bins there is no other form.
-    pub(super) fn prefers_profile(&self) -> bool {
-        let few_levels = self.d >= 2 || (1.0 - self.lambda) * self.n as f64 >= LEAST_DRIFT;
-        let many_bins = self.n >= MANY_BINS && few_levels && !matches!(self.start, Start::File(_));
-        many_bins || self.n > MAX_BINS
-    }
-
-    pub(super) fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if self.lambda == 1.0 {
-            warnings.push(
-                "lambda = 1 has no stationary law: the loads grow for ever, and a result depends on the number of \
-                 rounds; use lambda < 1 for stationary questions"
-                    .to_owned(),
-            );
-        }
-        warnings
+        self.start.resolve(bins, || theory::leaky::one_bin(self, Measure::Post))
     }
 }
-
-/// Bins from which profiles are preferred.
-const MANY_BINS: u64 = 1 << 22;
-/// Least drift of all bins together, (1 - lambda) n, for which profiles are preferred with one choice.
-const LEAST_DRIFT: f64 = (1 << 14) as f64;
-
-/// What to do where there are too many bins to simulate one by one.
-const FEWER_BINS: &str = "use n <= 2^31, or `leakybins run` with --backend profile";
 
 /// Most Philox words that the balls of a round may occupy, so that word numbers stay in 32 bits with room.
 const MAX_WORDS: u64 = 1 << 31;
@@ -160,11 +142,11 @@ const MAX_WORDS: u64 = 1 << 31;
 /// The process with validated parameters.
 #[derive(Clone, Debug)]
 pub struct Leaky {
-    pub(crate) bins: u32,
-    pub(crate) arrivals: Thresholds,
-    pub(crate) packing: Packing,
-    initial: Initial,
-    expected_balls: f64,
+    pub(super) bins: u32,
+    pub(super) arrivals: Thresholds,
+    pub(super) packing: Packing,
+    pub(super) initial: Initial,
+    pub(super) expected_balls: f64,
 }
 
 impl Leaky {
@@ -176,18 +158,10 @@ impl Leaky {
         let Parameters { n, lambda, d, arrivals, .. } = *parameters;
         let refuse =
             |name, value: String, reason, remedy| Err(ParameterError::OutOfRange { name, value, reason, remedy });
-        let bins = match u32::try_from(n) {
-            Ok(bins) if bins > 0 && n <= MAX_BINS => bins,
-            Ok(0) => return refuse("n", n.to_string(), "there must be a bin", "use n >= 1"),
-            _ => return refuse("n", n.to_string(), "bins are simulated one by one", FEWER_BINS),
-        };
+        let bins = single_bins(n)?;
         parameters.check_lambda_and_d()?;
         let packing = Packing::new(bins, d as u32);
-        let arrivals = match arrivals {
-            Arrivals::Binomial => Thresholds::binomial(bins, lambda),
-            Arrivals::Poisson => Thresholds::poisson(lambda, bins),
-            Arrivals::Fixed => Thresholds::rounded(lambda, bins),
-        };
+        let arrivals = arrivals.thresholds(lambda, bins);
         if packing.words(u64::from(arrivals.last())) > MAX_WORDS {
             let reason = "the balls of a round need more than 2^31 random words";
             return refuse(
@@ -199,6 +173,13 @@ impl Leaky {
         }
         let initial = parameters.initial(n)?;
         Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins) })
+    }
+}
+
+impl Leaky {
+    /// Its rounds, for the fast path.
+    pub(super) fn batches(&self) -> Batches<'_> {
+        Batches { arrivals: &self.arrivals, rethrows: false, packing: self.packing, order: Order::ThrowThenDelete }
     }
 }
 
@@ -230,7 +211,10 @@ impl Process for Leaky {
             departed += u128::from(pre - post);
             *load = post;
             if let Some(seen) = &mut observation {
-                seen.bin(pre, post);
+                seen.bin(match seen.measure {
+                    Measure::Pre => pre,
+                    Measure::Post => post,
+                });
             }
         }
         Flow { arrived: balls.into(), departed }
@@ -241,14 +225,16 @@ impl Process for Leaky {
     }
 
     fn runner(&self) -> Box<dyn Runner + '_> {
-        Box::new(fast::Fast::new(self, Lanes::best()))
+        Box::new(Fast::new(self.batches(), Lanes::best()))
     }
 
     fn kernel(&self) -> Kernel<'_> {
         Kernel {
-            source: include_str!("../../../shaders/leaky.wgsl"),
+            sources: &[include_str!("../../../shaders/throw.wgsl"), include_str!("../../../shaders/leaky.wgsl")],
             arrivals: &self.arrivals,
+            rethrows: false,
             packing: self.packing,
+            pool: None,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
     }

@@ -5,14 +5,12 @@
 //! `(x^d - y^d) / (x - y)`. Deletions are certain.
 
 use super::{Arrivals, Parameters};
-use crate::process::ParameterError;
 use crate::process::start::Initial;
-use crate::profile::{Balls, MAX_BINS, Profile, ProfileChain, TailChain, Thrower};
+use crate::process::{Measure, ParameterError, profile_bins};
+use crate::profile::{Balls, ProfileChain, ROUND_WORK, State, TailChain, Thrower, Watch, one_choice_work};
 use crate::rng::samplers::{Rounded, binomial};
 use crate::rng::stream::Stream;
-
-/// Most balls at the start, so that no number of rounds carries them past 64 bits.
-const MAX_BALLS: u128 = 1 << 62;
+use crate::stats::Flow;
 
 /// The process with validated parameters.
 #[derive(Clone, Debug)]
@@ -20,8 +18,15 @@ pub struct LeakyProfile {
     pub(super) bins: u64,
     pub(super) lambda: f64,
     d: u32,
-    pub(super) arrivals: Law,
+    pub(super) arrivals: ArrivalDraws,
     initial: Initial,
+}
+
+/// Arrivals of a round on profiles.
+#[derive(Clone, Debug)]
+pub(in crate::process) struct ArrivalDraws {
+    bins: u64,
+    pub(super) law: Law,
 }
 
 /// Law of the number of balls of a round.
@@ -34,32 +39,38 @@ pub(super) enum Law {
     Fixed(Rounded),
 }
 
+impl ArrivalDraws {
+    /// The arrivals of `bins` bins at rate `lambda`.
+    pub(in crate::process) fn new(arrivals: Arrivals, lambda: f64, bins: u64) -> Self {
+        let law = match arrivals {
+            Arrivals::Binomial => Law::Binomial(lambda / (1.0 - lambda)),
+            Arrivals::Poisson => Law::Poisson(lambda * bins as f64),
+            Arrivals::Fixed => Law::Fixed(Rounded::new(lambda, bins)),
+        };
+        Self { bins, law }
+    }
+
+    /// The balls of a round, or the Poisson mean of their number.
+    pub(in crate::process) fn draw(&self, stream: &mut Stream) -> Balls {
+        match &self.law {
+            Law::Binomial(odds) => Balls::Exactly(binomial(stream, self.bins, *odds)),
+            Law::Poisson(mean) => Balls::Poisson(*mean),
+            Law::Fixed(law) => Balls::Exactly(law.draw(stream.bits())),
+        }
+    }
+}
+
 impl LeakyProfile {
     /// Validates `parameters`.
     ///
     /// # Errors
     /// A parameter outside its range, or an unusable initial state.
     pub fn new(parameters: &Parameters) -> Result<Self, ParameterError> {
-        let n = parameters.n;
-        if !(1..=MAX_BINS).contains(&n) {
-            let (reason, remedy) = ("profiles have from 1 to 10^15 bins", "use 1 <= n <= 10^15");
-            return Err(ParameterError::OutOfRange { name: "n", value: n.to_string(), reason, remedy });
-        }
+        let n = profile_bins(parameters.n)?;
         parameters.check_lambda_and_d()?;
-        let initial = parameters.initial(n)?;
-        if let Initial::Same(h) = initial
-            && u128::from(n) * u128::from(h) > MAX_BALLS
-        {
-            let reason = "the bins hold more than 2^62 balls in all".to_owned();
-            let remedy = "use fewer bins or a smaller load";
-            return Err(ParameterError::Start { start: parameters.start.to_string(), reason, remedy });
-        }
+        let initial = parameters.initial(n)?.for_profile(&parameters.start, n)?;
         let Parameters { lambda, d, arrivals, .. } = *parameters;
-        let arrivals = match arrivals {
-            Arrivals::Binomial => Law::Binomial(lambda / (1.0 - lambda)),
-            Arrivals::Poisson => Law::Poisson(lambda * n as f64),
-            Arrivals::Fixed => Law::Fixed(Rounded::new(lambda, n)),
-        };
+        let arrivals = ArrivalDraws::new(arrivals, lambda, n);
         Ok(Self { bins: n, lambda, d: d as u32, arrivals, initial })
     }
 }
@@ -77,25 +88,22 @@ impl ProfileChain for LeakyProfile {
         self.bins
     }
 
-    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> Profile {
-        self.initial.profile(self.bins, stream, thrower)
+    fn start(&self, stream: &mut Stream, thrower: &mut Thrower) -> State {
+        self.initial.profile(self.bins, stream, thrower).into()
     }
 
-    fn arrive(&self, stream: &mut Stream, thrower: &mut Thrower, profile: &mut Profile) -> u64 {
-        let balls = match &self.arrivals {
-            Law::Binomial(odds) => Balls::Exactly(binomial(stream, self.bins, *odds)),
-            Law::Poisson(mean) => Balls::Poisson(*mean),
-            Law::Fixed(law) => Balls::Exactly(law.draw(stream.bits())),
-        };
-        thrower.throw(stream, profile, balls, |at_least, above| self.weight(at_least, above))
+    fn round(&self, stream: &mut Stream, thrower: &mut Thrower, state: &mut State, watch: &mut Watch<'_>) -> Flow {
+        let profile = &mut state.bins;
+        let balls = self.arrivals.draw(stream);
+        let arrived = thrower.throw(stream, profile, balls, |at_least, above| self.weight(at_least, above));
+        (watch.loads)(Measure::Pre, profile);
+        let departed = profile.serve();
+        (watch.loads)(Measure::Post, profile);
+        Flow { arrived: arrived.into(), departed: departed.into() }
     }
 
-    fn depart(&self, _: &mut Stream, profile: &mut Profile) -> u64 {
-        profile.serve()
-    }
-
-    fn expected_balls(&self) -> f64 {
-        self.lambda * self.bins as f64
+    fn round_work(&self) -> f64 {
+        if self.d > 1 { ROUND_WORK } else { one_choice_work(self.bins, 1.0 - self.lambda) }
     }
 
     fn tail(&self) -> Option<&dyn TailChain> {

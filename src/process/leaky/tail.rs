@@ -7,7 +7,7 @@
 
 use super::LeakyProfile;
 use super::profile::Law;
-use crate::profile::{Balls, Count, CountTail, Level, Profile, ProfileChain, TailChain, Thrower};
+use crate::profile::{Balls, Count, CountTail, Level, Profile, TailChain, Thrower};
 use crate::rng::samplers::binomial;
 use crate::rng::stream::Stream;
 
@@ -18,7 +18,7 @@ impl LeakyProfile {
     /// Prepares the tails, up to `most` balls, of the number of balls of a bin of weight `weight`.
     fn set(&self, counts: &mut CountTail, weight: f64, most: u64) {
         let p = weight / self.bins as f64;
-        let parts = match &self.arrivals {
+        let parts = match &self.arrivals.law {
             Law::Binomial(_) => [(1.0, Count::Binomial(self.bins, self.lambda * p)), NONE],
             Law::Poisson(mean) => [(1.0, Count::Poisson(mean * p)), NONE],
             Law::Fixed(law) => law.values().map(|(balls, probability)| (probability, Count::Binomial(balls, p))),
@@ -80,7 +80,7 @@ impl TailChain for LeakyProfile {
         self.set(counts, weight, most);
         let needed = needed(level, raised.load);
         let p = weight / self.bins as f64;
-        let (balls, others) = match &self.arrivals {
+        let (balls, others) = match &self.arrivals.law {
             Law::Binomial(odds) => {
                 let balls = counts.draw(stream, needed);
                 (balls, Balls::Exactly(binomial(stream, self.bins - balls, odds * (1.0 - p).max(0.0))))
@@ -113,6 +113,6 @@ impl TailChain for LeakyProfile {
         }
         let raised = Level { load: raised.load + balls, bins: 1 };
         *profile = Profile::new(rest.levels().iter().copied().chain([raised]));
-        self.depart(stream, profile);
+        profile.serve();
     }
 }

@@ -1,5 +1,6 @@
 //! The cells that loads are kept in, and the end of a round: deletions, and what is observed on the way.
 
+use super::Order;
 use crate::process::Measure;
 use crate::stats::Histogram;
 use bytemuck::Pod;
@@ -19,6 +20,8 @@ pub(super) trait Load: Pod + Ord + Into<u32> {
     fn one_more(self) -> Self;
     /// The load of the bin with the balls that joined.
     fn with_joined(cell: Cell<Self>) -> Self::Wide;
+    /// The load of the bin less one ball, if it has one, with the balls that joined.
+    fn discarded_then_joined(cell: Cell<Self>) -> Self::Wide;
     /// A cell of this load (modulo the range) that no ball has joined.
     fn rested(load: Self::Wide) -> Cell<Self>;
     /// `sum + load`.
@@ -59,6 +62,11 @@ macro_rules! load {
                 (cell & <$wide>::from(<$load>::MAX)).wrapping_add(cell >> <$load>::BITS)
             }
             #[inline(always)]
+            fn discarded_then_joined(cell: Cell<Self>) -> $wide {
+                let cell: $wide = bytemuck::cast(cell);
+                (cell & <$wide>::from(<$load>::MAX)).saturating_sub(1).wrapping_add(cell >> <$load>::BITS)
+            }
+            #[inline(always)]
             fn rested(load: $wide) -> Cell<Self> {
                 bytemuck::cast((load & <$wide>::from(<$load>::MAX)).to_le())
             }
@@ -81,14 +89,14 @@ load!(u8, u16);
 load!(u16, u32);
 load!(u32, u64);
 
-/// What a round ends with, before its deletions.
+/// What the loads are after the throw of a round: before its deletions where these come last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct End {
     /// Sum of the loads.
     pub(super) total: u64,
     /// Bins with a ball.
     pub(super) occupied: u64,
-    /// Bins with two balls or more; counted in sampled rounds only.
+    /// Bins with two balls or more; counted in sampled rounds only, where the deletions come last.
     pub(super) shared: u64,
     /// Largest load.
     pub(super) max: u64,
@@ -97,15 +105,21 @@ pub(super) struct End {
 /// Bins that are summed in the type [`Load::Wide`]: 128 loads of at most 510 stay below 2^16.
 const STRETCH: usize = 128;
 
-/// Deletes a ball from every bin that has one, and makes the result the loads at the start of the next round.
+/// Deletes a ball from every bin that has one, before or after the joins as `order` says, and makes the result the loads
+/// at the start of the next round.
 #[inline(always)]
 pub(super) fn finish<T: Load>(
     cells: &mut [Cell<T>],
+    order: Order,
     sampled: bool,
     measure: Measure,
     histogram: Option<&mut Histogram>,
 ) -> End {
-    let end = if sampled { delete::<T, true>(cells) } else { delete::<T, false>(cells) };
+    let end = match (order, sampled) {
+        (Order::ThrowThenDelete, false) => delete::<T, false>(cells),
+        (Order::ThrowThenDelete, true) => delete::<T, true>(cells),
+        (Order::DeleteThenThrow, _) => join::<T>(cells),
+    };
     if let Some(histogram) = histogram {
         match measure {
             Measure::Post => count(cells, end.max, |load, bins| histogram.add(load, bins.into())),
@@ -141,6 +155,26 @@ fn delete<T: Load, const SAMPLED: bool>(cells: &mut [Cell<T>]) -> End {
         end.total += total.into();
         end.occupied += occupied.into();
         end.shared += shared.into();
+        end.max = end.max.max(max.into());
+    }
+    end
+}
+
+/// The deletions came before the joins.
+#[inline(always)]
+fn join<T: Load>(cells: &mut [Cell<T>]) -> End {
+    let mut end = End::default();
+    for cells in cells.chunks_mut(STRETCH) {
+        let [mut total, mut occupied, mut max] = [T::NONE; 3];
+        for cell in cells {
+            let load = T::discarded_then_joined(*cell);
+            total = T::add(total, load);
+            occupied = T::count(occupied, load > T::NONE);
+            max = max.max(load);
+            *cell = T::rested(load);
+        }
+        end.total += total.into();
+        end.occupied += occupied.into();
         end.max = end.max.max(max.into());
     }
     end

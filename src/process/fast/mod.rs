@@ -1,48 +1,73 @@
-//! The fast CPU path of the leaky bins: the bits of [`Leaky`]'s round, many rounds at a time.
+//! The fast CPU path of processes whose rounds are [`Batches`]: the bits of their definitions, many rounds at a time.
 //!
 //! # Method
 //! A bin is a [`Cell`]: its load at the start of the round, which the choices read, and the balls that have joined it
 //! since, both in the narrowest of `u8`, `u16` and `u32` that will do. Philox words come in bulk ([`Lanes`]) and become
 //! bin indices in one vector pass; only the choice and the joining are done ball by ball ([`mod@throw`]). One more vector
-//! pass over the cells ends the round ([`mod@finish`]).
+//! pass over the cells ends the round ([`mod@finish`]). Where a round begins with its deletions they are part of that
+//! pass, too: balls that choose by loads see those before the deletions, and a process with one choice sees none.
 //!
 //! # Why narrow cells are exact
 //! Two things can go wrong in a round, and each is looked for at its end.
 //! * More balls join a bin than its counter holds. Each wrap makes the sum of all cells 2^8 (or 2^16) less than (loads
-//!   before + balls), and nothing else changes that sum, which is taken in 64 bits. So the two are equal if and only if
-//!   no counter wrapped.
-//! * A load, after the deletion, is larger than the type holds. The largest load is found in twice the width.
+//!   before + balls, less the deletions if they come first), and nothing else changes that sum, which is taken in 64
+//!   bits. So the two are equal if and only if no counter wrapped.
+//! * A load, at the end of the round, is larger than the type holds. The largest load is found in twice the width.
 //!
 //! Then all that was done since the call began is dropped, record included, and done again with wider cells: the
 //! caller's loads and record are not touched before the end. In `u32` neither can happen: a round has fewer than 2^32
-//! balls, and a load that starts at most at 2^31 and gains one ball a round in the mean stays in range for longer than
-//! anyone computes (and if it did not, the run would stop with a panic, not go on).
+//! balls, and a load that starts at most at 2^31 and gains one ball a round in the mean, or none, stays in range for
+//! longer than anyone computes (and if it did not, the run would stop with a panic, not go on).
 
 mod finish;
 mod throw;
 
-use super::Leaky;
-use crate::process::{Measure, Runner};
+use super::{Measure, Runner};
 use crate::rng::Draws;
+use crate::rng::bounded::Packing;
 use crate::rng::lanes::{Kind, Lanes};
+use crate::rng::thresholds::Thresholds;
 use crate::run::Schedule;
 use crate::stats::{Flow, Record};
 use finish::{Cell, Load, finish};
 use std::ops::Range;
 use throw::Thrower;
 
+/// Rounds in which a batch of balls is thrown, each joining a least loaded of its choices, and every non-empty bin
+/// deletes one ball.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Batches<'a> {
+    /// Law of the number of balls that arrive in a round.
+    pub(super) arrivals: &'a Thresholds,
+    /// Whether the deleted balls of the round are thrown, too; they are known where the deletions come first.
+    pub(super) rethrows: bool,
+    /// How the bins that the balls sample are drawn.
+    pub(super) packing: Packing,
+    /// Which comes first.
+    pub(super) order: Order,
+}
+
+/// What a round begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The throw; loads may be observed after it or at the end.
+    ThrowThenDelete,
+    /// The deletions; loads are observed at the end.
+    DeleteThenThrow,
+}
+
 /// What to run.
 struct Stretch<'a> {
-    process: &'a Leaky,
+    process: Batches<'a>,
     seed: u64,
     replica: u32,
     rounds: Range<u64>,
     schedule: &'a Schedule,
 }
 
-/// Runs leaky bins fast.
+/// Runs them fast.
 pub(super) struct Fast<'a> {
-    process: &'a Leaky,
+    process: Batches<'a>,
     thrower: Thrower,
     /// Memory for the cells, of whatever type they are: at most two words a bin.
     memory: Vec<u64>,
@@ -50,7 +75,7 @@ pub(super) struct Fast<'a> {
 
 impl<'a> Fast<'a> {
     /// The runner of `process`, on the given lane set.
-    pub(super) fn new(process: &'a Leaky, lanes: Lanes) -> Self {
+    pub(super) fn new(process: Batches<'a>, lanes: Lanes) -> Self {
         let thrower = Thrower::new(process.packing, lanes);
         Self { process, thrower, memory: Vec::new() }
     }
@@ -144,24 +169,31 @@ fn attempt_here<T: Load>(
         *cell = T::rested(T::wide(load));
     }
     let mut total: u64 = loads.iter().map(|&load| u64::from(load)).sum();
+    let mut occupied = loads.iter().filter(|&&load| load > 0).count() as u64;
     let mut seen = Record::default();
     for round in rounds.clone() {
         let draws = Draws::new(seed, replica, round);
-        let balls = process.arrivals.draw(draws.arrivals());
+        let thrown_again = if process.rethrows { occupied as u32 } else { 0 };
+        let balls = process.arrivals.draw(draws.arrivals()) + thrown_again;
         thrower.throw(&draws, balls, cells);
         let sampled = schedule.samples(round);
         let histogram = schedule.samples_loads(round).then_some(&mut seen.load_per_bin);
-        let end = finish(cells, sampled, schedule.measure, histogram);
-        let max = end.max.saturating_sub(1);
-        if end.total != total + u64::from(balls) || max > u64::from(T::MAX) {
+        let end = finish(cells, process.order, sampled, schedule.measure, histogram);
+        let with_balls = total + u64::from(balls);
+        let (conserved, largest, departed) = match process.order {
+            Order::ThrowThenDelete => (with_balls, end.max.saturating_sub(1), end.occupied),
+            Order::DeleteThenThrow => (with_balls - occupied, end.max, occupied),
+        };
+        if end.total != conserved || largest > u64::from(T::MAX) {
             return None;
         }
-        seen.flow.add(Flow { arrived: balls.into(), departed: end.occupied.into() });
-        total = end.total - end.occupied;
+        seen.flow.add(Flow { arrived: balls.into(), departed: departed.into() });
+        total = with_balls - departed;
+        occupied = end.occupied;
         if sampled {
-            match schedule.measure {
-                Measure::Pre => seen.sample(end.max, end.total, bins - end.occupied),
-                Measure::Post => seen.sample(max, total, bins - end.shared),
+            match (process.order, schedule.measure) {
+                (Order::ThrowThenDelete, Measure::Post) => seen.sample(largest, total, bins - end.shared),
+                _ => seen.sample(end.max, end.total, bins - end.occupied),
             }
         }
     }
@@ -174,9 +206,8 @@ fn attempt_here<T: Load>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::leaky::Parameters;
+    use crate::process::leaky::{Leaky, Parameters};
     use crate::process::{Process, Reference};
-    use crate::rng::thresholds::Thresholds;
 
     fn leaky(n: u64, lambda: f64, d: u64) -> Leaky {
         Leaky::new(&Parameters { n, lambda, d, ..Parameters::default() }).expect("valid parameters")
@@ -185,6 +216,7 @@ mod tests {
     const SCHEDULE: Schedule = Schedule { rounds: 40, burn_in: 0, every: 1, loads_every: 1, measure: Measure::Pre };
 
     fn by_attempt<T: Load>(process: &Leaky, loads: &mut [u32]) -> Option<Record> {
+        let process = process.batches();
         let stretch = Stretch { process, seed: 5, replica: 1, rounds: 0..SCHEDULE.rounds, schedule: &SCHEDULE };
         let mut results = Lanes::available().iter().map(|&lanes| {
             let mut loads = loads.to_vec();
