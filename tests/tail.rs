@@ -255,8 +255,8 @@ fn islands_stop_where_the_error_is_small_enough() {
 #[test]
 fn estimates_that_rest_on_little_say_so() {
     // One choice: excursions far out come from few states of the plain chain.
-    let parameters = Parameters { n: 64, lambda: 0.9, d: 1, ..Parameters::default() };
-    let outcome = estimate(&spec(parameters, [20, 160], 32));
+    let parameters = Parameters { n: 16, lambda: 0.75, d: 1, ..Parameters::default() };
+    let outcome = estimate(&spec(parameters, [8, 56], 32));
     let [near, far] = &outcome.levels[..] else { panic!("two levels") };
     println!("{near:?}\n{far:?}");
     assert!(near.doubts.is_empty() && near.ancestors > 1000);
