@@ -29,6 +29,7 @@
 //! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
 //! | [`recover`] | self-stabilisation: the way back from a start |
 //! | [`cover`] | balls with identities: rounds until each has been in every bin |
+//! | [`tail`] | rare max loads: stages, forced entrances, islands |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
 //! | [`plot`] | results as pictures: SVG and PNG |
@@ -72,4 +73,5 @@ pub mod rng;
 pub mod run;
 pub mod stats;
 pub mod sweep;
+pub mod tail;
 pub mod theory;

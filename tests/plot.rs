@@ -368,7 +368,11 @@ fn what_has_no_picture_is_refused_with_reason_and_remedy() {
         ("not JSON".into(), None, "cannot be read (expected"),
         ("[1]".into(), None, "as --format json writes it"),
         ("[".repeat(1_000_000), None, "cannot be read ("),
-        ("{}".into(), None, "no field 'kind'; kinds with a picture are run, theory, sweep, recover, cover and cost"),
+        (
+            "{}".into(),
+            None,
+            "no field 'kind'; kinds with a picture are run, theory, sweep, recover, cover, tail and cost",
+        ),
         (r#"{"kind": "sieve"}"#.into(), None, "the unknown kind 'sieve'"),
         (r#"{"kind": "run", "schema": 9}"#.into(), None, "schema 9, but this version draws schema 1"),
         (r#"{"kind": "run"}"#.into(), None, "missing field `observables`"),

@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod signals;
 mod sweep;
+mod tail;
 mod theory;
 mod verify;
 
@@ -54,6 +55,8 @@ enum Command {
     Recover(Box<recover::RecoverArgs>),
     /// Follow balls with identities until each has been in every bin
     Cover(Box<cover::CoverArgs>),
+    /// Estimate how likely max loads are that no run would ever see
+    Tail(Box<tail::TailArgs>),
     /// Report what is in a journal
     Report(report::ReportArgs),
     /// Make one journal of several, or say what is missing
@@ -121,6 +124,7 @@ impl Command {
             Command::Sweep(arguments) => arguments.derived(),
             Command::Recover(arguments) => arguments.derived(),
             Command::Cover(arguments) => arguments.derived(),
+            Command::Tail(arguments) => arguments.derived(),
             _ => Ok(Vec::new()),
         }
     }
@@ -131,6 +135,7 @@ impl Command {
             Command::Sweep(arguments) => sweep::run(*arguments),
             Command::Recover(arguments) => recover::run(*arguments),
             Command::Cover(arguments) => cover::run(*arguments),
+            Command::Tail(arguments) => tail::run(*arguments),
             Command::Report(arguments) => report::run(&arguments),
             Command::Merge(arguments) => merge::run(&arguments),
             Command::Verify(arguments) => verify::run(&arguments),

@@ -3,7 +3,8 @@
 //! A line is an object with `kind` = `progress`, `rounds` (done, over all replicas), `of` (most rounds), `elapsed_s`,
 //! `rounds_per_s`, `balls_per_s` (from the expected balls of a round), `eta_s` (`null` before the first round); for a
 //! sweep also the `part` of `parts` that all this is about. The rates are means since the beginning. The pilot of a burn-in
-//! has an `of` and an `eta_s` of `null`: it ends when its starts agree; so has a cover time, which ends when all is covered.
+//! has an `of` and an `eta_s` of `null`: it ends when its starts agree; so have `cover`, which ends when all
+//! is covered, and `tail`, which ends when its errors are small.
 
 use super::log;
 use crate::backend::Control;

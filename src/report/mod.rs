@@ -13,7 +13,9 @@ pub use estimates::{Estimates, Level, Mean};
 
 pub(crate) use json::histogram_by_value;
 pub(crate) use replicas::ReplicaSummary;
-pub(crate) use table::{field, five_digits, grouped, named_parameters, parameters, percent, reached, significant};
+pub(crate) use table::{
+    field, five_digits, grouped, named_parameters, parameters, percent, probability, reached, significant,
+};
 
 use crate::run::{Outcome, Reason, Spec};
 use crate::stats::estimate::Band;

@@ -43,6 +43,9 @@ pub enum Domain {
     /// The place in its queue of the ball that a bin gives, where queues are served at random ([`crate::cover`]): item is
     /// the bin, read by [`bounded::below`].
     Queue = 5,
+    /// All numbers of a step of an island ([`crate::tail`]), read one after another ([`stream`]); the replica is the
+    /// island, the round the number of the step.
+    Tail = 6,
 }
 
 impl Domain {
@@ -53,6 +56,7 @@ impl Domain {
         (Domain::Start, "START"),
         (Domain::Profile, "PROFILE"),
         (Domain::Queue, "QUEUE"),
+        (Domain::Tail, "TAIL"),
     ];
 }
 
