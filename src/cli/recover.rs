@@ -127,7 +127,7 @@ pub(super) fn run(arguments: RecoverArgs) -> anyhow::Result<Exit> {
     let all_rounds = spec.replicas.saturating_mul(spec.rounds);
     let progress = Progress::new(all_rounds, built.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || recover::run(&spec, &control));
-    let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
+    let outcome = outcome.map_err(|error| stopped(error, &control, Some(all_rounds)))?;
     destination.publish(&Report::new(&spec, built.bins(), &outcome, confidence))?;
     Ok(Exit::Done)
 }

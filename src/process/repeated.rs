@@ -81,7 +81,10 @@ impl Grid {
 
 impl Parameters {
     /// Balls in all, m; of a file they are read.
-    fn balls(&self) -> Result<u64, ParameterError> {
+    ///
+    /// # Errors
+    /// [`ParameterError`] where the start is not usable.
+    pub fn balls(&self) -> Result<u64, ParameterError> {
         Ok(match self.initial(self.n)? {
             Initial::Same(h) => self.n.saturating_mul(h.into()),
             Initial::OneBin(balls) | Initial::Random(balls) => balls.into(),

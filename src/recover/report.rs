@@ -46,11 +46,11 @@
 use super::{Outcome, Spec};
 use crate::process::{Measure, ProcessSpec};
 use crate::report::{
-    Render, field, five_digits, grouped, histogram_by_value, parameters, percent, significant, wrapped,
+    Render, ReplicaSummary, field, five_digits, grouped, histogram_by_value, parameters, percent, significant, wrapped,
 };
 use crate::rng::STREAM_VERSION;
-use crate::stats::interval::{Confidence, Interval};
-use crate::stats::{Histogram, PowerSums};
+use crate::stats::Histogram;
+use crate::stats::interval::Confidence;
 use crate::theory::{self, Basis, Expected, When};
 use serde::Serialize;
 use std::fmt::{self, Write};
@@ -58,8 +58,6 @@ use std::io;
 
 /// Version of the format described on this page.
 pub const SCHEMA: u32 = 1;
-/// Quantiles that are reported, in per cent.
-const QUANTILES: [u32; 3] = [5, 50, 95];
 /// Operations that the theory beside the trajectory may take: a second or two.
 const THEORY_BUDGET: f64 = 1e9;
 
@@ -88,8 +86,8 @@ pub struct Report<'a> {
 #[derive(Debug, Serialize)]
 struct Point {
     round: u64,
-    max_load: Summary,
-    total_load: Summary,
+    max_load: ReplicaSummary,
+    total_load: ReplicaSummary,
     theory: Option<Expected>,
 }
 
@@ -101,46 +99,9 @@ struct Recovery<'a> {
     recovered: u64,
     censored: u64,
     #[serde(flatten)]
-    round: Summary,
+    round: ReplicaSummary,
     #[serde(serialize_with = "histogram_by_value")]
     histogram: &'a Histogram,
-}
-
-/// What the replicas have in common.
-#[derive(Debug, Serialize)]
-struct Summary {
-    mean: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
-    quantiles: Vec<(f64, u64)>,
-}
-
-impl Summary {
-    /// Of `values` and `censored` more that are larger than all of them.
-    fn new(values: &Histogram, censored: u64, confidence: Confidence) -> Self {
-        let mut sums = PowerSums::default();
-        for (value, count) in values.iter() {
-            sums.add_times(value.into(), count.try_into().expect("replicas are fewer than 2^64"));
-        }
-        let complete = censored == 0;
-        let interval = Interval::student(sums, confidence).ok().filter(|_| complete);
-        let total = sums.count + censored;
-        let quantile = |percent: u32| {
-            let rank = (u128::from(percent) * u128::from(total)).div_ceil(100);
-            let mut below = 0;
-            let reaches = |&(_, count): &(u64, u128)| {
-                below += count;
-                below >= rank
-            };
-            Some((f64::from(percent) / 100.0, values.iter().find(reaches)?.0))
-        };
-        Self {
-            mean: values.mean().filter(|_| complete),
-            low: interval.map(|interval| interval.low),
-            high: interval.map(|interval| interval.high),
-            quantiles: QUANTILES.into_iter().filter_map(quantile).collect(),
-        }
-    }
 }
 
 impl<'a> Report<'a> {
@@ -153,8 +114,8 @@ impl<'a> Report<'a> {
         let basis = basis.and_then(Result::ok).map(|start| [start.load_basis, start.max_basis]);
         let trajectory = outcome.points.iter().zip(expected).map(|(point, theory)| Point {
             round: point.round,
-            max_load: Summary::new(&point.max_load, 0, confidence),
-            total_load: Summary::new(&point.total_load, 0, confidence),
+            max_load: ReplicaSummary::new(&point.max_load, 0, confidence),
+            total_load: ReplicaSummary::new(&point.total_load, 0, confidence),
             theory,
         });
         let Spec { ref process, seed, replicas, rounds, level, .. } = *spec;
@@ -174,7 +135,7 @@ impl<'a> Report<'a> {
                 elsewhere: process.elsewhere(),
                 recovered: replicas - outcome.censored,
                 censored: outcome.censored,
-                round: Summary::new(&outcome.recovered, outcome.censored, confidence),
+                round: ReplicaSummary::new(&outcome.recovered, outcome.censored, confidence),
                 histogram: &outcome.recovered,
             },
             bins,
@@ -194,7 +155,7 @@ impl<'a> Report<'a> {
         let named = |observable: &'static str| columns.map(|column| format!("{observable}_{column}"));
         table.write_record(["round".to_owned()].into_iter().chain(named("max")).chain(named("total")))?;
         for Point { round, max_load, total_load, theory } in &self.trajectory {
-            let cells = |summary: &Summary, theory: Option<f64>| {
+            let cells = |summary: &ReplicaSummary, theory: Option<f64>| {
                 let quantiles: Vec<u64> = summary.quantiles.iter().map(|(_, load)| *load).collect();
                 (summary.mean, summary.low, summary.high, quantiles, theory)
             };
