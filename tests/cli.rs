@@ -139,6 +139,20 @@ fn a_way_back_is_the_same_in_every_form() {
 }
 
 #[test]
+fn a_way_back_with_a_pool_says_what_has_recovered() {
+    let way = "recover capped --start one-bin:1000 --n 64 --seed 1 --replicas 8 --level 2 -q";
+    let table = output(way);
+    for text in ["max load + pool / n is at most 2", "balls per bin", "include those in the pool", "mean field"] {
+        assert!(table.contains(text), "{text} is missing in\n{table}");
+    }
+    let json: Value = serde_json::from_str(&output(&format!("{way} --format json"))).expect("valid JSON");
+    // At most 64 balls leave in a round, and 192 at most may be left.
+    assert!(json["recovery"]["mean"].as_f64().is_some_and(|mean| mean >= 13.0), "{}", json["recovery"]);
+    assert!(!output(WAY).contains("exact for these parameters"));
+    assert!(output(&WAY.replace("--d 2", "--d 1")).contains("Balls per bin: exact for these"));
+}
+
+#[test]
 fn a_way_back_that_does_not_end_is_said_to_be_censored() {
     let short = format!("{WAY} --level 1 --format json").replace("--rounds 40", "--rounds 10");
     let result = leakybins(&short).assert().success().stderr(contains("5 of 5 replicas were still above level 1"));

@@ -17,18 +17,20 @@
 //! | `trajectory` | list | a point for each round looked at, ascending from 0 to the horizon, see below |
 //! | `recovery` | object | the first round that meets the level, see below |
 //!
-//! A point has `round`, `max_load`, `total_load` and `theory`. The loads are those at the end of that round,
-//! in balls, over the replicas: `mean`, `low` and `high` (limits of its t interval, each point for itself; null where
+//! A point has `round`, `max_load`, `total_load` and `theory`. They are those at the end of that round,
+//! in balls, over the replicas, `total_load` with the balls outside of the bins: `mean`, `low` and `high` (limits of its t interval, each point for itself; null where
 //! the replicas show no error: a single one, or all alike) and `quantiles`, a list of [q, load]: the smallest load that
 //! at least a fraction q of the replicas do not exceed. `theory` has `mean_max` and `mean_total`, each what [`theory`]
 //! expects after that round: for d = 1 the total is exact, else of the limit of many bins, and the max load is that of
 //! independent bins; null where it is not known or takes more than some 10^9 operations to compute.
 //!
-//! `recovery` tells after which round the max load is at most `level` for the first time (0: at the start):
+//! `recovery` tells after which round the level is met for the first time (0: at the start): where the max load and, if
+//! the process has balls outside of the bins, an n-th part of these are at most `level` together.
 //!
 //! | field | type | meaning |
 //! |---|---|---|
 //! | `level` | integer | the level, in balls |
+//! | `elsewhere` | string, or absent | name of the balls outside of the bins: `pool` for `capped` |
 //! | `recovered` | integer | replicas that met it by the horizon |
 //! | `censored` | integer | replicas that did not |
 //! | `mean`, `low`, `high` | number or null | mean round, limits of its t interval; null where a replica is censored |
@@ -49,7 +51,7 @@ use crate::report::{
 use crate::rng::STREAM_VERSION;
 use crate::stats::Histogram;
 use crate::stats::interval::Confidence;
-use crate::theory::{self, Expected};
+use crate::theory::{self, Basis, Expected, When};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::io;
@@ -76,6 +78,9 @@ pub struct Report<'a> {
     recovery: Recovery<'a>,
     #[serde(skip)]
     bins: u32,
+    /// What theory rests on, for bins and for the max load, where there is some.
+    #[serde(skip)]
+    basis: Option<[Basis; 2]>,
 }
 
 #[derive(Debug, Serialize)]
@@ -89,6 +94,8 @@ struct Point {
 #[derive(Debug, Serialize)]
 struct Recovery<'a> {
     level: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elsewhere: Option<&'static str>,
     recovered: u64,
     censored: u64,
     #[serde(flatten)]
@@ -103,6 +110,8 @@ impl<'a> Report<'a> {
     pub fn new(spec: &'a Spec, bins: u32, outcome: &'a Outcome, confidence: Confidence) -> Self {
         let rounds: Vec<u64> = outcome.points.iter().map(|point| point.round).collect();
         let expected = theory::trajectory(&spec.process, &rounds, THEORY_BUDGET);
+        let basis = expected.iter().any(Option::is_some).then(|| spec.process.predict(When::Round(0), Measure::Post));
+        let basis = basis.and_then(Result::ok).map(|start| [start.load_basis, start.max_basis]);
         let trajectory = outcome.points.iter().zip(expected).map(|(point, theory)| Point {
             round: point.round,
             max_load: ReplicaSummary::new(&point.max_load, 0, confidence),
@@ -123,12 +132,14 @@ impl<'a> Report<'a> {
             trajectory: trajectory.collect(),
             recovery: Recovery {
                 level,
+                elsewhere: process.elsewhere(),
                 recovered: replicas - outcome.censored,
                 censored: outcome.censored,
                 round: ReplicaSummary::new(&outcome.recovered, outcome.censored, confidence),
                 histogram: &outcome.recovered,
             },
             bins,
+            basis,
         }
     }
 
@@ -167,7 +178,7 @@ impl<'a> Report<'a> {
 
         let measured = process.measured(Measure::Post).expect("every round has an end");
         writeln!(out, "\n{measured} of a round, in balls")?;
-        writeln!(out, "{:>8} {:<51} {:>17}", "", "max load", "load per bin")?;
+        writeln!(out, "{:>8} {:<51} {:>17}", "", "max load", "balls per bin")?;
         let interval = format!("{confidence} % interval");
         writeln!(
             out,
@@ -189,8 +200,9 @@ impl<'a> Report<'a> {
             writeln!(out, "{}", line.trim_end())?;
         }
 
-        let Recovery { level, recovered, ref round, .. } = *recovery;
-        writeln!(out, "\nfirst round after which the max load is at most {level}")?;
+        let Recovery { level, elsewhere, recovered, ref round, .. } = *recovery;
+        let share = elsewhere.map_or(String::new(), |name| format!(" + {name} / n"));
+        writeln!(out, "\nfirst round after which the max load{share} is at most {level}")?;
         writeln!(out, "  recovered  {} of {} replicas", grouped(recovered), grouped(replicas))?;
         if let Some(mean) = round.mean {
             write!(out, "  mean       {}", significant(mean))?;
@@ -202,9 +214,16 @@ impl<'a> Report<'a> {
         for (q, round) in &round.quantiles {
             writeln!(out, "  {:<11}{}", format!("{} %", percent(*q)), grouped(round))?;
         }
-        let note = "5 % and 95 % are quantiles over the replicas. Theory: the load of a bin is exact for one choice, else \
-                    of the limit of many bins; the max load is that of independent bins. It is left out where it is \
-                    not known or takes long.";
+        let mut note = "5 % and 95 % are quantiles over the replicas.".to_owned();
+        if let Some(name) = elsewhere {
+            write!(note, " Balls per bin include those in the {name}.")?;
+        }
+        match self.basis.map(|basis| basis.map(Basis::meaning)) {
+            Some([bins, max]) => {
+                write!(note, " Theory is left out where it takes long. Balls per bin: {bins}. Max load: {max}.")?;
+            }
+            None => note.push_str(" Theory does not know this way, or it takes long."),
+        }
         writeln!(out, "\n{}", wrapped(note.split(' '), " ", 0))
     }
 }

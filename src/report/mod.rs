@@ -14,7 +14,7 @@ pub use estimates::{Estimates, Level, Mean};
 pub(crate) use json::histogram_by_value;
 pub(crate) use replicas::ReplicaSummary;
 pub(crate) use table::{
-    field, five_digits, grouped, named_parameters, parameters, percent, probability, reached, significant,
+    field, five_digits, grouped, named_parameters, of_kind, parameters, percent, probability, reached, significant,
 };
 
 use crate::run::{Outcome, Reason, Spec};
