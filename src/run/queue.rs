@@ -185,10 +185,9 @@ impl<'a, 'c> Queue<'a, 'c> {
             log_begun(&replicas, &*seat.backend);
             let begun = Instant::now();
             let tell = |event: Event| (self.lock().notify)(event);
-            let keeper =
-                self.common.snapshots.filter(|_| !attempt.is_second).map(|(snapshots, id)| {
-                    snapshots.keeper(id, self.common.spec.schedule.rounds, replicas.clone(), &tell)
-                });
+            let keeper = self.common.snapshots.filter(|_| !attempt.is_second).map(|(snapshots, id)| {
+                snapshots.keeper(id, (&self.common.work, self.common.control), replicas.clone(), &tell)
+            });
             let kept: &dyn Keeper = keeper.as_ref().map_or(&Unkept, |keeper| keeper);
             let result = seat.backend.run_kept(&self.common.work, replicas, &attempt.control, kept);
             let carried = keeper.map_or(Duration::ZERO, |keeper| keeper.carried());
