@@ -28,6 +28,8 @@
 //! | [`journal`] | finished blocks on disk: resumed, merged, verified |
 //! | [`sweep`] | a process over a grid of parameters, and the laws it follows |
 //! | [`recover`] | self-stabilisation: the way back from a start |
+//! | [`cover`] | balls with identities: rounds until each has been in every bin |
+//! | [`tail`] | rare max loads: stages, forced entrances, islands |
 //! | [`theory`] | what is known without simulation: exact and mean-field laws |
 //! | [`report`] | results as table, JSON ([the format](report::json)) and CSV |
 //! | [`plot`] | results as pictures: SVG and PNG |
@@ -57,6 +59,7 @@
 
 pub mod backend;
 pub mod cli;
+pub mod cover;
 mod float;
 pub mod grid;
 pub mod journal;
@@ -70,4 +73,5 @@ pub mod rng;
 pub mod run;
 pub mod stats;
 pub mod sweep;
+pub mod tail;
 pub mod theory;

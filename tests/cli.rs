@@ -139,6 +139,20 @@ fn a_way_back_is_the_same_in_every_form() {
 }
 
 #[test]
+fn a_way_back_with_a_pool_says_what_has_recovered() {
+    let way = "recover capped --start one-bin:1000 --n 64 --seed 1 --replicas 8 --level 2 -q";
+    let table = output(way);
+    for text in ["max load + pool / n is at most 2", "balls per bin", "include those in the pool", "mean field"] {
+        assert!(table.contains(text), "{text} is missing in\n{table}");
+    }
+    let json: Value = serde_json::from_str(&output(&format!("{way} --format json"))).expect("valid JSON");
+    // At most 64 balls leave in a round, and 192 at most may be left.
+    assert!(json["recovery"]["mean"].as_f64().is_some_and(|mean| mean >= 13.0), "{}", json["recovery"]);
+    assert!(!output(WAY).contains("exact for these parameters"));
+    assert!(output(&WAY.replace("--d 2", "--d 1")).contains("Balls per bin: exact for these"));
+}
+
+#[test]
 fn a_way_back_that_does_not_end_is_said_to_be_censored() {
     let short = format!("{WAY} --level 1 --format json").replace("--rounds 40", "--rounds 10");
     let result = leakybins(&short).assert().success().stderr(contains("5 of 5 replicas were still above level 1"));
@@ -163,6 +177,94 @@ fn a_bad_way_back_is_refused_with_reason_and_remedy() {
         ("-o /no/such/folder/way", "cannot be written"),
     ] {
         leakybins(&format!("recover leaky {arguments}")).assert().code(2).stdout("").stderr(contains(message));
+    }
+}
+
+const COVER: &str = "cover repeated --n 8 --replicas 5 --seed 7 -q";
+
+#[test]
+fn cover_times_are_the_same_in_every_form() {
+    let json: Value = serde_json::from_str(&output(&format!("{COVER} --format json --threads 1"))).expect("valid JSON");
+    assert_eq!(output(&format!("{COVER} --format json --threads 3")), output(&format!("{COVER} --format json")));
+    let fields: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();
+    let head = ["schema", "kind", "version", "stream_version", "process", "parameters", "queue", "balls", "seed"];
+    let tail = ["replicas", "rounds", "confidence", "n_ln_n", "cover", "first_ball", "max_delay", "moves"];
+    assert_eq!(fields, [&head[..], &tail, &["ball_rounds", "mean_delay"]].concat());
+    assert_eq!((json["queue"].as_str(), json["balls"].as_u64()), (Some("fifo"), Some(8)));
+    let cover = &json["cover"];
+    let counts = cover["histogram"].as_object().expect("counts");
+    assert_eq!(counts.values().filter_map(Value::as_u64).sum::<u64>(), 5);
+    let rounds: Vec<f64> = counts
+        .iter()
+        .flat_map(|(round, count)| vec![round.parse().expect("a round"); count.as_u64().expect("a count") as usize])
+        .collect();
+    let mean = rounds.iter().sum::<f64>() / 5.0;
+    assert!((cover["mean"].as_f64().expect("no replica is censored") - mean).abs() < 1e-9);
+    let scaled = cover["scaled"].as_f64().expect("a number");
+    assert!((scaled - mean / (8.0 * f64::ln(8.0))).abs() < 1e-9, "{scaled}");
+    let extremes = [rounds.iter().copied().fold(f64::MAX, f64::min), rounds.iter().copied().fold(0.0, f64::max)];
+    assert_eq!([&cover["least"], &cover["largest"]].map(Value::as_f64), extremes.map(Some));
+    assert_eq!(json["ball_rounds"].as_f64(), Some(8.0 * 5.0 * mean));
+
+    let text = output(&format!("{COVER} --format csv"));
+    let mut table = csv::Reader::from_reader(text.as_bytes());
+    let columns = table.headers().expect("a header").clone();
+    let rows: Vec<csv::StringRecord> = table.records().map(|row| row.expect("a row")).collect();
+    assert_eq!(rows.iter().map(|row| &row[0]).collect::<Vec<_>>(), ["cover", "first_ball", "max_delay"]);
+    for row in &rows {
+        for (column, cell) in columns.iter().zip(row).skip(1) {
+            let times = &json[&row[0]];
+            let value = match column.strip_prefix('q') {
+                Some(_) => {
+                    let i = ["q05", "q50", "q95"].iter().position(|name| *name == column).expect("a quantile");
+                    &times["quantiles"][i][1]
+                }
+                None => &times[column],
+            };
+            assert_eq!(cell.parse::<f64>().ok(), value.as_f64(), "{column} of {}", &row[0]);
+        }
+    }
+
+    let table = output(COVER);
+    for text in
+        ["queue fifo, balls 8, replicas 5", "95 % interval", "all balls  in 5 of 5 replicas", " n ln n", "mean delay"]
+    {
+        assert!(table.contains(text), "{text} is missing in\n{table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let picture = folder.path().join("cover.svg").display().to_string();
+    output(&format!("{COVER} --plot {picture}"));
+    assert!(fs::read_to_string(picture).expect("a picture").contains("first ball"));
+}
+
+#[test]
+fn balls_that_do_not_come_everywhere_in_time_are_said_to_be_censored() {
+    let short = format!("{COVER} --rounds 12 --format json");
+    let result = leakybins(&short).assert().success().stderr(contains("in 5 of 5 replicas some ball had not been"));
+    let json: Value = serde_json::from_slice(&result.get_output().stdout).expect("valid JSON");
+    let cover = &json["cover"];
+    assert_eq!((cover["reached"].as_u64(), cover["censored"].as_u64()), (Some(0), Some(5)));
+    assert!(["mean", "least", "largest", "scaled"].iter().all(|field| cover[field].is_null()), "{cover}");
+    assert_eq!(json["max_delay"]["reached"].as_u64(), Some(5));
+}
+
+#[test]
+fn bad_cover_times_are_refused_with_reason_and_remedy() {
+    for (arguments, message) in [
+        ("repeated --n 0", "n = 0 is not allowed"),
+        ("repeated --start empty", "there is no ball to follow; use each:1"),
+        ("repeated --start mean-field", "use random:M"),
+        ("repeated --replicas 0", "use 1 <= replicas"),
+        ("repeated --rounds 2^49", "rounds = 562949953421312 is not allowed"),
+        ("repeated --confidence 1", "use e.g. 0.95"),
+        ("repeated --queue stack", "possible values: fifo, lifo, random"),
+        ("repeated --backend gpu", "unexpected argument"),
+        ("repeated --n 1e7 --start each:1 --seed 1", "use fewer bins, fewer balls or fewer --threads"),
+        ("leaky", "unrecognized subcommand 'leaky'"),
+        ("repeated -o /no/such/folder/cover", "cannot be written"),
+    ] {
+        leakybins(&format!("cover {arguments}")).assert().code(2).stdout("").stderr(contains(message));
     }
 }
 
@@ -476,7 +578,7 @@ fn help_has_examples_and_exit_codes() {
 /// The examples in the help of the commands are accepted, up to the point where they would begin to work.
 #[test]
 fn the_examples_of_the_help_parse() {
-    for (command, least) in [("run", 5), ("recover", 4)] {
+    for (command, least) in [("run", 5), ("recover", 4), ("cover", 4)] {
         let help = output(&format!("{command} --help"));
         let examples: Vec<&str> = help.lines().filter_map(|line| line.strip_prefix("  leakybins ")).collect();
         assert!(examples.len() >= least);
@@ -664,6 +766,16 @@ mod unix {
         assert_eq!(end(&mut child), Some(130));
         let said = rest(stderr);
         assert!(said.starts_with("error: stopped after ") && said.contains("no result"), "{said}");
+    }
+
+    #[test]
+    fn a_signal_stops_a_cover_time() {
+        let mut child = spawn("cover repeated --n 4096 --seed 1");
+        let stderr = await_start(&mut child);
+        signal(&child, "TERM");
+        assert_eq!(end(&mut child), Some(130));
+        let said = rest(stderr);
+        assert!(said.starts_with("error: stopped after ") && said.contains(" rounds over all replicas"), "{said}");
     }
 
     #[test]

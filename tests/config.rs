@@ -63,6 +63,7 @@ fn a_printed_file_gives_the_same_result() {
         "run leaky --n 8 --lambda 0.5 --rounds 40 --rel-err 0.2 --backend reference --seed 3",
         "sweep leaky --lambda 1-2^-(1..3) --n 8,16 --balls 1e4 --replicas 4 --at 2,3",
         "recover leaky --n 8 --lambda 0.5 --start one-bin:30 --replicas 4",
+        "cover repeated --n 8 --queue random --replicas 4",
         "theory leaky --lambda 0.50 --d 1 --start each:3 --rounds 20",
     ] {
         let printed = output(&mut leakybins(&format!("{command} --format json --print-spec")));

@@ -16,6 +16,11 @@ const THEORY: &str = r#"{"schema": 1, "kind": "theory", "process": "leaky", "rou
                {"k": 1, "load_exceedance": 0.25, "max_exceedance": 0.68},
                {"k": 2, "load_exceedance": 0.0, "max_exceedance": 0.0}]}"#;
 
+/// Cover times of which one of four is censored.
+const COVER: &str = r#"{"schema": 1, "kind": "cover", "process": "repeated", "parameters": {"n": 4, "start": "each:1"},
+    "queue": "lifo", "balls": 4, "replicas": 4, "cover": {"histogram": {"20": 2, "31": 1}},
+    "first_ball": {"histogram": {"7": 3, "9": 1}}}"#;
+
 /// Fills of the series, in the order in which series take them.
 const BLUE: &str = "#0072B2";
 const VERMILLION: &str = "#D55E00";
@@ -234,9 +239,9 @@ fn recovery_from_a_start() {
             "load, in balls",
             "max load, 5 to 95 % of the replicas",
             "max load, median",
-            "total load per bin, mean",
+            "balls per bin, mean",
             "theory, mean max load",
-            "theory, mean total load per bin",
+            "theory, mean balls per bin",
             "recovered: max load ≤ 9, reached in round 1024 (median)",
             "10³",
         ],
@@ -245,6 +250,29 @@ fn recovery_from_a_start() {
     let band = picture.descendants().find(|node| node.tag_name().name() == "polygon").expect("a band");
     let corners = band.attribute("points").map(|points| points.split_whitespace().count());
     assert_eq!(corners, rounds.map(|rounds| 2 * rounds), "round 0 has no place on a logarithmic axis");
+}
+
+#[test]
+fn cover_times_as_fractions_of_the_replicas() {
+    let text = svg(COVER, None);
+    let picture = Document::parse(&text).expect("XML");
+    assert_texts(
+        &picture,
+        &[
+            "Repeated balls-into-bins: balls that have been in every bin",
+            "n = 4, start each:1",
+            "4 balls, queue lifo, 4 replicas",
+            "round",
+            "fraction of the replicas",
+            "first ball",
+            "all balls",
+        ],
+    );
+    // Two steps, of two corners each. The other line is dashed: more dashes than the three in the legend.
+    let lines = picture.descendants().filter(|node| node.attribute("stroke") == Some(BLUE));
+    let corners = lines.filter_map(|line| line.attribute("points")).map(|points| points.split_whitespace().count());
+    assert_eq!(corners.max(), Some(4));
+    assert!(count(&picture, "polyline", "stroke", VERMILLION) > 3);
 }
 
 #[test]
@@ -295,6 +323,7 @@ fn a_png_shows_what_the_svg_shows() {
         (THEORY, View::Survival),
         (SWEEP, View::Scaling),
         (RECOVER, View::Recovery),
+        (COVER, View::Cover),
     ] {
         let bytes = render(document.as_bytes(), Some(view), Format::Png).expect("a picture");
         let (width, height, pixels) = decoded(&bytes);
@@ -339,7 +368,11 @@ fn what_has_no_picture_is_refused_with_reason_and_remedy() {
         ("not JSON".into(), None, "cannot be read (expected"),
         ("[1]".into(), None, "as --format json writes it"),
         ("[".repeat(1_000_000), None, "cannot be read ("),
-        ("{}".into(), None, "no field 'kind'; kinds with a picture are run, theory, sweep, recover and cost"),
+        (
+            "{}".into(),
+            None,
+            "no field 'kind'; kinds with a picture are run, theory, sweep, recover, cover, tail and cost",
+        ),
         (r#"{"kind": "sieve"}"#.into(), None, "the unknown kind 'sieve'"),
         (r#"{"kind": "run", "schema": 9}"#.into(), None, "schema 9, but this version draws schema 1"),
         (r#"{"kind": "run"}"#.into(), None, "missing field `observables`"),
@@ -354,6 +387,13 @@ fn what_has_no_picture_is_refused_with_reason_and_remedy() {
         (THEORY.into(), Some(View::Histogram), "kind 'theory' has no such view; use survival"),
         (SWEEP.into(), Some(View::Survival), "kind 'sweep' has no such view; use scaling"),
         (RECOVER.into(), Some(View::Survival), "kind 'recover' has no such view; use recovery"),
+        (COVER.into(), Some(View::Survival), "kind 'cover' has no such view; use cover"),
+        (COVER.replace("31", "many"), None, "cannot be read ("),
+        (
+            r#"{"kind": "cover", "replicas": 3, "cover": {"histogram": {}}, "first_ball": {"histogram": {}}}"#.into(),
+            None,
+            "no ball that has been in every bin",
+        ),
         (r#"{"kind": "cost", "series": []}"#.into(), Some(View::Scaling), "kind 'cost' has no such view; use cost"),
         (r#"{"kind": "cost", "series": []}"#.into(), None, "nothing to draw (no time of a round)"),
         (r#"{"kind": "theory"}"#.into(), None, "no level with a positive probability"),
@@ -521,7 +561,7 @@ mod command {
             (". -o x.svg", ". cannot be read ("),
             ("empty.json -o x.svg", "empty.json: the document cannot be read (EOF"),
             ("sweep.json --view survival -o x.svg", "a document of the kind 'sweep' has no such view; use scaling"),
-            ("sweep.json --view pie -o x.svg", "possible values: survival, histogram, scaling, recovery, cost"),
+            ("sweep.json --view pie -o x.svg", "possible values: survival, histogram, scaling, recovery, cover, cost"),
         ] {
             leakybins(&format!("plot {arguments}"), folder).assert().code(2).stdout("").stderr(contains(message));
         }

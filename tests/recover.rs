@@ -11,6 +11,7 @@ mod chi_square;
 use chi_square::chi_square;
 use leakybins::backend::Control;
 use leakybins::process::ProcessSpec;
+use leakybins::process::capped::{self, Capacity};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::start::Start;
 use leakybins::recover::{Outcome, Spec, run};
@@ -25,8 +26,12 @@ const ALPHA: f64 = 1e-6;
 const COMPARISONS: f64 = 40.0;
 
 fn spec(parameters: Parameters, replicas: u64, rounds: u64, level: u64) -> Spec {
+    of(ProcessSpec::Leaky(parameters), replicas, rounds, level)
+}
+
+fn of(process: ProcessSpec, replicas: u64, rounds: u64, level: u64) -> Spec {
     let points_per_decade = NonZeroU16::new(10).expect("not 0");
-    Spec { process: ProcessSpec::Leaky(parameters), seed: 11, replicas, rounds, points_per_decade, level }
+    Spec { process, seed: 11, replicas, rounds, points_per_decade, level }
 }
 
 fn follow(spec: &Spec) -> Outcome {
@@ -128,15 +133,17 @@ fn by_hand(spec: &Spec) -> Outcome {
     let mut points: Vec<_> = grid.iter().map(|&round| (round, Histogram::default(), Histogram::default())).collect();
     let (mut recovered, mut censored) = (Histogram::default(), 0);
     for replica in 0..spec.replicas as u32 {
-        let mut loads = vec![0; process.bins() as usize];
+        let bins = process.bins() as usize;
+        let mut loads = vec![0; process.words()];
         process.start(spec.seed, replica, &mut loads);
         let mut first = None;
         for round in 0..=spec.rounds {
             if round > 0 {
                 process.round(&Draws::new(spec.seed, replica, round - 1), &mut loads, None);
             }
-            let max = u64::from(*loads.iter().max().expect("there is a bin"));
-            if max <= spec.level {
+            let max = u64::from(*loads[..bins].iter().max().expect("there is a bin"));
+            let elsewhere: u64 = loads[bins..].iter().map(|&balls| u64::from(balls)).sum();
+            if max * bins as u64 + elsewhere <= spec.level * bins as u64 {
                 first = first.or(Some(round));
             }
             if let Some((_, max_load, total_load)) = points.iter_mut().find(|point| point.0 == round) {
@@ -172,6 +179,22 @@ fn the_outcome_is_that_of_plain_rounds_one_by_one() {
         let spec = spec(Parameters { n, lambda, d, start, ..Parameters::default() }, 7, rounds, level);
         let (seen, meant) = (follow(&spec), by_hand(&spec));
         assert_eq!(seen.recovered.total() + u128::from(seen.censored), 7);
+        assert!(seen == meant, "{spec:?}: {seen:?}\nagainst {meant:?}");
+    }
+}
+
+/// A pool that waits is a part of the way, and of what has to come back.
+#[test]
+fn balls_outside_of_the_bins_come_back_too() {
+    for (n, c, start, level) in [
+        (64, Capacity::Finite(2), Start::OneBin(1000), 2),
+        (64, Capacity::Finite(1), Start::Each(9), 3),
+        (10, Capacity::Infinite, Start::OneBin(60), 12),
+    ] {
+        let parameters = capped::Parameters { n, c, lambda: 0.75, start, ..capped::Parameters::default() };
+        let spec = of(ProcessSpec::Capped(parameters), 7, 400, level);
+        let (seen, meant) = (follow(&spec), by_hand(&spec));
+        assert!(seen.censored == 0 && seen.recovered.iter().all(|(round, _)| round > 10), "{seen:?}");
         assert!(seen == meant, "{spec:?}: {seen:?}\nagainst {meant:?}");
     }
 }

@@ -175,6 +175,7 @@ fn every_command_takes_every_process() {
         let (journal, picture) = (at(format!("{name}.jsonl")), at(format!("{name}.svg")));
         let run = format!("run {name} --n 64 --rounds 40 --replicas 20 --seed 1 --backend cpu --quiet");
         let commands = [
+            run.clone(),
             format!("{run} --plot {picture}"),
             format!("{run} --format csv"),
             format!("{run} --out {journal}"),
@@ -185,6 +186,7 @@ fn every_command_takes_every_process() {
             format!("run {name} --n 64 --rounds 40 --replicas 20 --seed 1 --backend profile --quiet"),
             format!("sweep {name} --n 16,32 --balls 1e5 --seed 1 --backend cpu --plot {picture} --at 3 --quiet"),
             format!("recover {name} --n 64 --start one-bin:100 --replicas 8 --seed 1 --quiet --plot {picture}"),
+            format!("theory {name} --n 64"),
             format!("theory {name} --n 64 --plot {picture}"),
         ];
         for command in commands {
@@ -195,6 +197,11 @@ fn every_command_takes_every_process() {
             let said = String::from_utf8_lossy(&ended.stderr);
             assert!(ended.status.success(), "leakybins {command}: {said}");
             assert!(!ended.stdout.is_empty() || command.contains("--plot"), "leakybins {command}");
+            if !command.contains("--format") {
+                let text = String::from_utf8_lossy(&ended.stdout);
+                let fits = |line: &str| line.chars().count() <= 80 && !line.ends_with(' ');
+                assert!(text.lines().all(fits), "leakybins {command}:\n{text}");
+            }
         }
         let refused = Command::new(env!("CARGO_BIN_EXE_leakybins"))
             .args(format!("run {name} --n 64 --rounds 10 --measure pre --quiet --backend cpu").split_whitespace())

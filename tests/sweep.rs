@@ -89,6 +89,38 @@ fn csv_has_a_row_a_point_and_the_numbers_of_the_json() {
     }
 }
 
+/// The same means and errors as in a run, in every form.
+#[test]
+fn numbers_that_a_process_has_beside_the_loads_are_in_every_form() {
+    const CAPPED: &str = "sweep capped --backend cpu --n 64 --c 1,2 --lambda 0.75 --balls 1e6 --seed 5 --quiet";
+    let sweep = json(CAPPED);
+    let text = output(&format!("{CAPPED} --format csv"));
+    let mut table = csv::Reader::from_reader(text.as_bytes());
+    let names: Vec<String> = table.headers().expect("a header").iter().map(str::to_owned).collect();
+    let rows: Vec<_> = table.records().map(|row| row.expect("a row")).collect();
+    let table = output(CAPPED);
+    assert!(table.contains("\npool: balls in the pool at the end of a round\n"), "{table}");
+    for (i, c) in [1, 2].into_iter().enumerate() {
+        let point = &sweep["points"][i];
+        let flags = ["seed", "replicas", "rounds", "burn_in", "every"];
+        let flags = flags.map(|name| format!("--{} {}", name.replace('_', "-"), point[name])).join(" ");
+        let run = json(&format!(
+            "run capped --backend cpu --n 64 --c {c} --lambda 0.75 --start mean-field --loads-every 0 -q {flags}"
+        ));
+        let cell = |name: &str| {
+            let column = names.iter().position(|other| other == name).expect("a column");
+            rows[i][column].parse::<f64>().expect("a number")
+        };
+        let pool = &point["pool"];
+        for (field, suffix) in [("mean", ""), ("standard_error", "_se"), ("low", "_low"), ("high", "_high")] {
+            assert_eq!(pool[field], run["observables"]["pool"][field]);
+            assert_eq!(number(&pool[field]), cell(&format!("pool{suffix}")));
+        }
+        assert_eq!(point["theory"]["further"]["pool"], run["theory"]["further"]["pool"]);
+        assert_eq!(number(&point["theory"]["further"]["pool"]), cell("pool_theory"));
+    }
+}
+
 #[test]
 fn the_table_has_points_fits_and_exponents_in_eighty_columns() {
     let table = output(
@@ -125,6 +157,12 @@ fn bad_grids_are_refused_with_reason_and_remedy() {
         ("--at x", "item 'x'"),
     ] {
         leakybins(&format!("sweep leaky --seed 1 {flags}")).assert().code(2).stdout("").stderr(contains(reason));
+    }
+    for (flags, reason) in [
+        ("--each 1e12 --dry-run", "1000000000000 balls in a bin are too many to count; use at most 2^31"),
+        ("--n 0", "use n >= 1"),
+    ] {
+        leakybins(&format!("sweep repeated --seed 1 {flags}")).assert().code(2).stdout("").stderr(contains(reason));
     }
 }
 

@@ -19,6 +19,7 @@ use crate::plot::PlotError;
 use crate::process::ParameterError;
 use crate::run::{EnvironmentError, RunError, SpecError};
 use crate::stats::interval::IntervalError;
+use crate::tail::TailError;
 use crate::theory::TheoryError;
 use std::process::ExitCode;
 
@@ -146,6 +147,9 @@ fn classify(error: &anyhow::Error) -> Exit {
     if let Some(error) = error.downcast_ref::<JournalError>() {
         return of_journal(error);
     }
+    if let Some(error) = error.downcast_ref::<TailError>() {
+        return if let TailError::Backend(e) = error { of_backend(e) } else { Exit::Usage };
+    }
     if error.is::<Resumable>() {
         return Exit::Resumable;
     }
@@ -224,6 +228,8 @@ mod tests {
             (BackendError::Unsupported("x".into()).into(), Exit::Usage),
             (RunError::from(BackendError::SelfCheck("x".into())).into(), Exit::SelfCheck),
             (RunError::from(BackendError::Cancelled).into(), Exit::Interrupted),
+            (TailError::NotStationary.into(), Exit::Usage),
+            (TailError::from(BackendError::Cancelled).into(), Exit::Interrupted),
             (Resumable("x".into()).into(), Exit::Resumable),
             (RunError::TooLarge.into(), Exit::Integrity),
             (JournalError::Locked("x".into()).into(), Exit::Usage),

@@ -4,6 +4,7 @@
 
 mod atomic;
 mod completions;
+mod cover;
 mod device;
 mod devices;
 mod doctor;
@@ -21,6 +22,7 @@ mod report;
 mod run;
 mod signals;
 mod sweep;
+mod tail;
 mod theory;
 mod verify;
 
@@ -51,6 +53,10 @@ enum Command {
     Sweep(Box<sweep::SweepArgs>),
     /// Follow a process from its start back to its usual loads
     Recover(Box<recover::RecoverArgs>),
+    /// Follow balls with identities until each has been in every bin
+    Cover(Box<cover::CoverArgs>),
+    /// Estimate how likely max loads are that no run would ever see
+    Tail(Box<tail::TailArgs>),
     /// Report what is in a journal
     Report(report::ReportArgs),
     /// Make one journal of several, or say what is missing
@@ -117,6 +123,8 @@ impl Command {
             Command::Run(arguments) => arguments.derived(),
             Command::Sweep(arguments) => arguments.derived(),
             Command::Recover(arguments) => arguments.derived(),
+            Command::Cover(arguments) => arguments.derived(),
+            Command::Tail(arguments) => arguments.derived(),
             _ => Ok(Vec::new()),
         }
     }
@@ -126,6 +134,8 @@ impl Command {
             Command::Run(arguments) => run::run(*arguments),
             Command::Sweep(arguments) => sweep::run(*arguments),
             Command::Recover(arguments) => recover::run(*arguments),
+            Command::Cover(arguments) => cover::run(*arguments),
+            Command::Tail(arguments) => tail::run(*arguments),
             Command::Report(arguments) => report::run(&arguments),
             Command::Merge(arguments) => merge::run(&arguments),
             Command::Verify(arguments) => verify::run(&arguments),

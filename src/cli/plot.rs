@@ -2,7 +2,7 @@
 
 use super::exit::{Exit, Refused};
 use super::output::{file, fill, picture};
-use crate::plot::{View, render};
+use crate::plot::{View, overlay, render};
 use anyhow::Context;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ Examples:
   leakybins run leaky --seed 1 --format json -o run.json
   leakybins plot run.json -o run.svg
   leakybins plot run.json --view histogram -o histogram.png
+  leakybins plot tail-d1.json tail-d2.json run-d1.json run-d2.json -o tails.svg
   leakybins theory leaky --format json | leakybins plot - -o theory.svg
 
 The same document gives the same picture, byte for byte.";
@@ -20,9 +21,10 @@ The same document gives the same picture, byte for byte.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct PlotArgs {
-    /// Result in JSON, as `--format json` writes it; `-`: standard input
-    #[arg(value_name = "FILE")]
-    document: PathBuf,
+    /// Results in JSON, as `--format json` writes them; `-`: standard input. Several are drawn in one picture: tails as
+    /// lines, runs as points on them
+    #[arg(value_name = "FILE", required = true)]
+    documents: Vec<PathBuf>,
     /// File for the picture, NAME.svg or NAME.png, which appears whole or not at all
     #[arg(short, long, value_name = "FILE", value_parser = file)]
     output: PathBuf,
@@ -33,9 +35,18 @@ pub(super) struct PlotArgs {
 
 /// Draws the picture.
 pub(super) fn run(arguments: &PlotArgs) -> anyhow::Result<Exit> {
-    let PlotArgs { document, output, view } = arguments;
+    let PlotArgs { documents, output, view } = arguments;
     let (file, format) = picture(output)?;
-    let bytes = render(&read(document)?, *view, format).with_context(|| document.display().to_string())?;
+    let bytes = match &documents[..] {
+        [document] => render(&read(document)?, *view, format).with_context(|| document.display().to_string())?,
+        _ if matches!(view, None | Some(View::Survival)) => {
+            overlay(&documents.iter().map(|document| read(document)).collect::<Result<Vec<_>, _>>()?, format)?
+        }
+        _ => {
+            let reason = "several documents have one picture, their survival; leave --view out";
+            return Err(Refused(reason.to_owned()).into());
+        }
+    };
     fill(file, &bytes, "picture")?;
     Ok(Exit::Done)
 }

@@ -3,7 +3,8 @@
 //! A line is an object with `kind` = `progress`, `rounds` (done, over all replicas), `of` (most rounds), `elapsed_s`,
 //! `rounds_per_s`, `balls_per_s` (from the expected balls of a round), `eta_s` (`null` before the first round); for a
 //! sweep also the `part` of `parts` that all this is about. The rates are means since the beginning. The pilot of a burn-in
-//! has an `of` and an `eta_s` of `null`: it ends when its starts agree.
+//! has an `of` and an `eta_s` of `null`: it ends when its starts agree; so have `cover`, which ends when all
+//! is covered, and `tail`, which ends when its errors are small.
 
 use super::log;
 use crate::backend::Control;
@@ -77,9 +78,9 @@ impl Progress {
         Self { part, before, ..progress }
     }
 
-    /// The same for the pilot of a burn-in, of which nobody knows how long it takes.
-    pub(super) fn of_pilot(balls: f64, show: Show) -> Self {
-        Self::styled(None, balls, "burn-in: {human_pos} rounds of the pilot  {rates}  {elapsed}", show)
+    /// The same for work of which nobody knows how long it takes; `what` says which rounds they are.
+    pub(super) fn without_end(what: &str, balls: f64, show: Show) -> Self {
+        Self::styled(None, balls, &format!("{what}: {{human_pos}}  {{rates}}  {{elapsed}}"), show)
     }
 
     fn styled(rounds: Option<u64>, balls: f64, template: &str, show: Show) -> Self {

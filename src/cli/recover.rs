@@ -24,7 +24,7 @@ Examples:
 It runs on the CPU. The same seed and parameters give the same result with any number of threads.
 Ctrl-C or SIGTERM stops without a result; a second one stops at once.";
 
-/// The level, where none is given, is this quantile of the stationary max load.
+/// The level, where none is given, is this quantile of the stationary max load, and the mean share of balls elsewhere.
 const USUAL: f64 = 0.999;
 
 /// Arguments of `leakybins recover`.
@@ -51,8 +51,8 @@ struct Way {
     /// Rounds of each replica [default: enough for the start to drain and to be forgotten]
     #[arg(long, global = true, value_name = "COUNT", value_parser = count)]
     rounds: Option<u64>,
-    /// A replica has recovered when its max load is at most this [default: the 0.999 quantile of the stationary max
-    /// load]
+    /// A replica has recovered when its max load is at most this, an n-th part of the balls outside of the bins added
+    /// [default: the 0.999 quantile of the stationary max load, and the mean of that part, rounded up]
     #[arg(long, global = true, value_name = "LOAD", value_parser = count)]
     level: Option<u64>,
     /// Rounds looked at from one power of ten to the next
@@ -79,7 +79,11 @@ impl Way {
             Some(level) => level,
             None => {
                 let usual = theory::stationary(&process, Measure::Post).ok_or_else(|| unknown("--level"))?;
-                usual.bins.max_quantile(USUAL)
+                let elsewhere = match process.elsewhere() {
+                    Some(name) => usual.further_mean(name).ok_or_else(|| unknown("--level"))?,
+                    None => 0.0,
+                };
+                usual.bins.max_quantile(USUAL) + (elsewhere / process.bins() as f64).ceil() as u64
             }
         };
         let rounds = self.rounds.or_else(|| process.recovery_rounds().ok()).ok_or_else(|| unknown("--rounds"))?;
@@ -123,7 +127,7 @@ pub(super) fn run(arguments: RecoverArgs) -> anyhow::Result<Exit> {
     let all_rounds = spec.replicas.saturating_mul(spec.rounds);
     let progress = Progress::new(all_rounds, built.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || recover::run(&spec, &control));
-    let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
+    let outcome = outcome.map_err(|error| stopped(error, &control, Some(all_rounds)))?;
     destination.publish(&Report::new(&spec, built.bins(), &outcome, confidence))?;
     Ok(Exit::Done)
 }

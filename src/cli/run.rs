@@ -169,7 +169,7 @@ impl Sampling {
     /// Finds the burn-in of `spec` where it is to be found.
     fn settle(&self, spec: &mut Spec, control: &Control, show: Show) -> Result<(), RunError> {
         if self.burn_in == Some(Wait::Auto) {
-            let progress = Progress::of_pilot(spec.process.expected_balls(), show);
+            let progress = Progress::without_end("burn-in: rounds of the pilot", spec.process.expected_balls(), show);
             let found = progress.watch(control, || BurnIn::find(spec, control))?;
             tracing::info!(rounds = found.rounds, "burn-in: {found}");
             spec.schedule = self.schedule(found.rounds);
@@ -259,7 +259,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         let dump = loads_file.as_mut().map(|file| file as &mut (dyn Write + Send));
         run::run(&spec, &mut pool, &control, dump, &mut |event| warn(&event))
     });
-    let outcome = outcome.map_err(|error| stopped(error, &control, all_rounds))?;
+    let outcome = outcome.map_err(|error| stopped(error, &control, Some(all_rounds)))?;
     if let Some(file) = loads_file {
         file.commit().context("the final loads could not be written; check the path and the space left")?;
     }

@@ -38,11 +38,14 @@ pub(super) fn interruptible(exit: Exit) -> anyhow::Result<Arc<Control<'static>>>
     Ok(control)
 }
 
-/// `error` with how far it was of `all_rounds` rounds, where it is that of a signal.
-pub(super) fn stopped(error: RunError, control: &Control, all_rounds: u64) -> anyhow::Error {
+/// `error` with how far it was of `all_rounds` rounds, if these are known, where it is that of a signal.
+pub(super) fn stopped(error: RunError, control: &Control, all_rounds: Option<u64>) -> anyhow::Error {
     match error {
-        RunError::Backend(BackendError::Cancelled) => anyhow::Error::from(error)
-            .context(format!("stopped after {} of {all_rounds} rounds over all replicas; no result", control.rounds())),
+        RunError::Backend(BackendError::Cancelled) => {
+            let of = all_rounds.map_or_else(String::new, |all| format!(" of {all}"));
+            let done = control.rounds();
+            anyhow::Error::from(error).context(format!("stopped after {done}{of} rounds over all replicas; no result"))
+        }
         other => other.into(),
     }
 }

@@ -100,7 +100,9 @@ fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> 
     }
 
     writeln!(out)?;
-    let mut line = |name: &str, value: f64, unit: &str| writeln!(out, "{name:<28}{:>14}  {unit}", significant(value));
+    let mut line = |name: &str, value: f64, unit: &str| {
+        writeln!(out, "{}", format!("{name:<28}{:>14}  {unit}", significant(value)).trim_end())
+    };
     line("mean load", document.laws.load.mean, "balls a bin")?;
     line("variance of the load", document.laws.load.variance, "")?;
     line("empty fraction", document.laws.load.empty_fraction, "")?;
@@ -113,7 +115,7 @@ fn table(out: &mut String, document: &Document<'_>, prediction: &Prediction) -> 
     }
     for observable in document.process.observables() {
         if let Some(mean) = prediction.further_mean(observable.name) {
-            line(&format!("mean {}", observable.name.replace('_', " ")), mean, observable.meaning)?;
+            line(&format!("mean {}", observable.name.replace('_', " ")), mean, observable.unit)?;
         }
     }
     if let Some(bounds) = &document.laws.bounds {

@@ -315,8 +315,8 @@ mod tests {
     use crate::process::Measure;
 
     const OBSERVABLES: [Observable; 2] = [
-        Observable { name: "pool", meaning: "balls that wait", kind: ObservableKind::Number },
-        Observable { name: "waiting_time", meaning: "rounds", kind: ObservableKind::Histogram },
+        Observable { name: "pool", meaning: "balls that wait", unit: "balls", kind: ObservableKind::Number },
+        Observable { name: "waiting_time", meaning: "waits", unit: "rounds", kind: ObservableKind::Histogram },
     ];
 
     #[test]

@@ -8,6 +8,8 @@
 //! | `theory` | [`Survival`](View::Survival) |
 //! | `sweep` | [`Scaling`](View::Scaling) |
 //! | `recover` | [`Recovery`](View::Recovery) |
+//! | `cover` | [`Cover`](View::Cover) |
+//! | `tail` | [`Survival`](View::Survival) |
 //! | `cost` | [`Cost`](View::Cost) |
 //!
 //! Only fields that are drawn are read. Intervals, theory and fits are drawn where the document has them. The same
@@ -21,6 +23,7 @@
 mod axis;
 mod chart;
 mod cost;
+mod cover;
 mod draw;
 mod font;
 mod format;
@@ -28,11 +31,13 @@ mod raster;
 mod recover;
 mod run;
 mod sweep;
+mod tail;
 mod theory;
 
 pub use format::Format;
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// Version of the documents that are understood.
 const SCHEMA: u64 = 1;
@@ -48,6 +53,8 @@ pub enum View {
     Scaling,
     /// Max load and total load over the rounds, with theory
     Recovery,
+    /// Fraction of the replicas whose balls have been in every bin, over the rounds
+    Cover,
     /// Time of a round over n on each backend
     Cost,
 }
@@ -60,8 +67,8 @@ pub enum PlotError {
     Document(#[from] serde_json::Error),
     /// No `kind`, or one without a picture.
     #[error(
-        "the document has {0}; kinds with a picture are run, theory, sweep, recover and cost: write it again with \
-         --format json"
+        "the document has {0}; kinds with a picture are run, theory, sweep, recover, cover, tail and cost: write it again \
+         with --format json"
     )]
     Kind(String),
     /// Written by another version.
@@ -77,6 +84,9 @@ pub enum PlotError {
         /// The views that it has.
         views: &'static str,
     },
+    /// Kinds that do not go into one picture.
+    #[error("a document of the kind '{0}' has its picture for itself; several documents in one are tails and runs")]
+    Several(String),
     /// No mark would be drawn.
     #[error("the document has nothing to draw ({0}); draw a document that has it")]
     Empty(&'static str),
@@ -103,6 +113,46 @@ pub enum PlotError {
 /// # Errors
 /// Where the document is not understood, has no such view, or has nothing to draw.
 pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec<u8>, PlotError> {
+    let kind = kind(document)?;
+    let chart = match (&*kind, view) {
+        ("run", None | Some(View::Survival)) => run::survival(&serde_json::from_slice(document)?)?,
+        ("run", Some(View::Histogram)) => run::histogram(&serde_json::from_slice(document)?)?,
+        ("theory", None | Some(View::Survival)) => theory::survival(&serde_json::from_slice(document)?)?,
+        ("sweep", None | Some(View::Scaling)) => sweep::scaling(&serde_json::from_slice(document)?)?,
+        ("recover", None | Some(View::Recovery)) => recover::recovery(&serde_json::from_slice(document)?)?,
+        ("tail", None | Some(View::Survival)) => tail::survival(&serde_json::from_slice(document)?)?,
+        ("cover", None | Some(View::Cover)) => cover::cover(&serde_json::from_slice(document)?)?,
+        ("cost", None | Some(View::Cost)) => cost::cost(&serde_json::from_slice(document)?)?,
+        ("run", _) => return Err(PlotError::View { kind, views: "survival or histogram" }),
+        ("theory", _) => return Err(PlotError::View { kind, views: "survival" }),
+        ("tail", _) => return Err(PlotError::View { kind, views: "survival" }),
+        ("sweep", _) => return Err(PlotError::View { kind, views: "scaling" }),
+        ("recover", _) => return Err(PlotError::View { kind, views: "recovery" }),
+        ("cover", _) => return Err(PlotError::View { kind, views: "cover" }),
+        ("cost", _) => return Err(PlotError::View { kind, views: "cost" }),
+        _ => return Err(PlotError::Kind(format!("the unknown kind '{kind}'"))),
+    };
+    format.render(&chart)
+}
+
+/// The picture of several JSON documents in one: those of tails as lines, those of runs as points on them.
+///
+/// # Errors
+/// Where a document is of another kind, or there is nothing to draw.
+pub fn overlay(documents: &[Vec<u8>], format: Format) -> Result<Vec<u8>, PlotError> {
+    let (mut tails, mut runs) = (Vec::new(), Vec::new());
+    for document in documents {
+        match &*kind(document)? {
+            "tail" => tails.push(serde_json::from_slice(document)?),
+            "run" => runs.push(serde_json::from_slice(document)?),
+            other => return Err(PlotError::Several(other.to_owned())),
+        }
+    }
+    format.render(&tail::overlay(&tails, &runs)?)
+}
+
+/// The kind of a document, of a schema that is understood.
+fn kind(document: &[u8]) -> Result<String, PlotError> {
     #[derive(Deserialize)]
     struct Header {
         schema: Option<u64>,
@@ -110,24 +160,10 @@ pub fn render(document: &[u8], view: Option<View>, format: Format) -> Result<Vec
     }
     let header: Header = serde_json::from_slice(document)?;
     let kind = header.kind.ok_or_else(|| PlotError::Kind("no field 'kind'".to_owned()))?;
-    if let Some(schema) = header.schema.filter(|schema| *schema != SCHEMA) {
-        return Err(PlotError::Schema(schema));
+    match header.schema.filter(|schema| *schema != SCHEMA) {
+        Some(schema) => Err(PlotError::Schema(schema)),
+        None => Ok(kind),
     }
-    let chart = match (&*kind, view) {
-        ("run", None | Some(View::Survival)) => run::survival(&serde_json::from_slice(document)?)?,
-        ("run", Some(View::Histogram)) => run::histogram(&serde_json::from_slice(document)?)?,
-        ("theory", None | Some(View::Survival)) => theory::survival(&serde_json::from_slice(document)?)?,
-        ("sweep", None | Some(View::Scaling)) => sweep::scaling(&serde_json::from_slice(document)?)?,
-        ("recover", None | Some(View::Recovery)) => recover::recovery(&serde_json::from_slice(document)?)?,
-        ("cost", None | Some(View::Cost)) => cost::cost(&serde_json::from_slice(document)?)?,
-        ("run", _) => return Err(PlotError::View { kind, views: "survival or histogram" }),
-        ("theory", _) => return Err(PlotError::View { kind, views: "survival" }),
-        ("sweep", _) => return Err(PlotError::View { kind, views: "scaling" }),
-        ("recover", _) => return Err(PlotError::View { kind, views: "recovery" }),
-        ("cost", _) => return Err(PlotError::View { kind, views: "cost" }),
-        _ => return Err(PlotError::Kind(format!("the unknown kind '{kind}'"))),
-    };
-    format.render(&chart)
 }
 
 /// The parameters of a process, as far as a document has them.
@@ -143,13 +179,25 @@ impl Parameters {
 
     /// `n = 1024, λ = 0.95, ..`.
     fn line(&self) -> String {
-        let part = |(name, value): (&String, &serde_json::Value)| match name.as_str() {
-            "arrivals" => format!("{} arrivals", text(value)),
-            "start" => format!("start {}", text(value)),
-            "lambda" => format!("λ = {}", text(value)),
-            name => format!("{name} = {}", text(value)),
-        };
-        self.0.iter().map(part).collect::<Vec<_>>().join(", ")
+        self.parts().map(|(_, part)| part).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Those that the law of a round depends on, by name, as [`line`](Self::line) says them.
+    fn of_the_law(&self) -> BTreeMap<&str, String> {
+        self.parts().filter(|(name, _)| *name != "start").collect()
+    }
+
+    /// Each with its name.
+    fn parts(&self) -> impl Iterator<Item = (&str, String)> {
+        self.0.iter().map(|(name, value)| {
+            let part = match name.as_str() {
+                "arrivals" => format!("{} arrivals", text(value)),
+                "start" => format!("start {}", text(value)),
+                "lambda" => format!("λ = {}", text(value)),
+                name => format!("{name} = {}", text(value)),
+            };
+            (name.as_str(), part)
+        })
     }
 }
 

@@ -47,11 +47,12 @@ struct Theory {
 #[derive(Debug, Deserialize)]
 struct Recovery {
     level: Option<f64>,
+    elsewhere: Option<String>,
     #[serde(default)]
     quantiles: Vec<(f64, Option<f64>)>,
 }
 
-/// Max load and total load per bin over the rounds.
+/// Max load and balls per bin over the rounds.
 pub(super) fn recovery(document: &Document) -> Result<Chart, PlotError> {
     let mut trajectory: Vec<&State> = document.trajectory.iter().filter(|state| state.round > 0).collect();
     trajectory.sort_by_key(|state| state.round);
@@ -72,13 +73,15 @@ pub(super) fn recovery(document: &Document) -> Result<Chart, PlotError> {
     } else {
         ("max load, median", medians)
     };
+    let elsewhere = document.recovery.as_ref().and_then(|recovery| recovery.elsewhere.as_ref());
+    let share = elsewhere.map_or_else(String::new, |name| format!(" + {name} / n"));
     let level = document.recovery.as_ref().and_then(|recovery| Some((recovery.level?, &recovery.quantiles)));
     let level = level.filter(|(level, _)| *level > 0.0 && level.is_finite());
     let level = level.zip(trajectory.first().zip(trajectory.last())).map(|((level, quantiles), (first, last))| {
         let median = quantiles.iter().find(|(q, _)| *q == 0.5).and_then(|(_, round)| *round);
         let median = median.map_or_else(String::new, |round| format!(", reached in round {round:.0} (median)"));
         (
-            format!("recovered: max load ≤ {level}{median}"),
+            format!("recovered: max load{share} ≤ {level}{median}"),
             vec![(first.round as f64, level), (last.round as f64, level)],
         )
     });
@@ -98,9 +101,9 @@ pub(super) fn recovery(document: &Document) -> Result<Chart, PlotError> {
             shape: Shape::Band(band),
         },
         line(max_load.0, Ink::Blue, Stroke::Solid, max_load.1),
-        line("total load per bin, mean", Ink::Vermillion, Stroke::Solid, total),
+        line("balls per bin, mean", Ink::Vermillion, Stroke::Solid, total),
         line("theory, mean max load", Ink::Black, Stroke::Dashed, theory_max),
-        line("theory, mean total load per bin", Ink::Black, Stroke::Dotted, theory_total),
+        line("theory, mean balls per bin", Ink::Black, Stroke::Dotted, theory_total),
     ];
     let mut series: Vec<Series> = series.into_iter().filter(has_marks).collect();
     if series.is_empty() {

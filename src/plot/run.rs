@@ -69,6 +69,10 @@ impl Document {
         }
     }
 
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
     /// Whether and how sure the intervals are.
     fn label(&self) -> String {
         let band = match self.band.as_deref() {
@@ -88,7 +92,7 @@ impl Document {
     }
 
     /// P(M >= k) with its intervals; counted from the histogram where the document has none.
-    fn exceedance(&self) -> Vec<Estimate> {
+    pub(super) fn exceedance(&self) -> Vec<Estimate> {
         let MaxLoad { histogram, exceedance } = &self.observables.max_load;
         if !exceedance.is_empty() {
             let missing = |value: Option<f64>| value.unwrap_or(f64::NAN);

@@ -57,6 +57,11 @@ pub trait Model: fmt::Debug {
         &[]
     }
 
+    /// The further number that counts the balls outside of the bins, by its name; `None` where all balls are in bins.
+    fn elsewhere(&self) -> Option<&'static str> {
+        None
+    }
+
     /// At which point of a round `measure` observes the loads, for people; `None` where it is refused.
     fn measured(&self, measure: Measure) -> Option<&'static str>;
 

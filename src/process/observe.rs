@@ -23,6 +23,8 @@ pub struct Observable {
     pub name: &'static str,
     /// What its values are, for people.
     pub meaning: &'static str,
+    /// Unit of its values: `balls`, `rounds`.
+    pub unit: &'static str,
     /// What is kept of them.
     pub kind: ObservableKind,
 }

@@ -11,7 +11,7 @@
 //! drawn one by one would give each replica another m.
 
 use super::fast::{Batches, Fast, Order};
-use super::start::{Initial, Start};
+use super::start::{Initial, MAX_START_LOAD, Start};
 use super::{
     Kernel, LEAST_DRIFT, Measure, Model, Observation, ParameterError, Process, ProcessSpec, Runner, prefers_profile,
     profile_bins, single_bins,
@@ -52,9 +52,18 @@ pub struct Grid {
     /// Numbers of bins
     #[arg(long, value_name = "GRID", default_value = "1024")]
     pub n: grid::Counts,
-    /// Numbers of balls that each bin starts with, below 2^31
-    #[arg(long, value_name = "GRID", default_value = "1")]
+    /// Numbers of balls that each bin starts with, at most 2^31
+    #[arg(long, value_name = "GRID", value_parser = loads, default_value = "1")]
     pub each: grid::Counts,
+}
+
+/// A grid of initial loads.
+fn loads(text: &str) -> Result<grid::Counts, String> {
+    let loads = grid::counts(text)?;
+    match loads.iter().find(|&&load| load > u64::from(MAX_START_LOAD)) {
+        Some(load) => Err(format!("{load} balls in a bin are too many to count; use at most 2^31")),
+        None => Ok(grid::Counts(loads)),
+    }
 }
 
 impl Grid {
@@ -72,7 +81,10 @@ impl Grid {
 
 impl Parameters {
     /// Balls in all, m; of a file they are read.
-    fn balls(&self) -> Result<u64, ParameterError> {
+    ///
+    /// # Errors
+    /// [`ParameterError`] where the start is not usable.
+    pub fn balls(&self) -> Result<u64, ParameterError> {
         Ok(match self.initial(self.n)? {
             Initial::Same(h) => self.n.saturating_mul(h.into()),
             Initial::OneBin(balls) | Initial::Random(balls) => balls.into(),

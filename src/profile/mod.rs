@@ -9,9 +9,11 @@
 //! function of (seed, replica, round) and the profile before it, on any thread and in any block.
 //! [`PROFILE_STREAM_VERSION`] names that function.
 
+mod counts;
 mod levels;
 mod throw;
 
+pub use counts::{Count, CountTail};
 pub use levels::{Level, Profile};
 pub use throw::{Balls, Thrower};
 
@@ -84,4 +86,35 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
     /// About the work of a round, in balls that are thrown one by one, for sizing what is done at once: from
     /// [`ROUND_WORK`] on, and more where many loads occur.
     fn round_work(&self) -> f64;
+
+    /// The process as rare max loads need it ([`crate::tail`]), if it can be conditioned on them.
+    fn tail(&self) -> Option<&dyn TailChain> {
+        None
+    }
+}
+
+/// A chain on profiles, with nothing elsewhere, whose next round can be made to raise a bin to a level.
+///
+/// A round is its arrivals and its deletions; a bin reaches a level where its load after them is at least that.
+pub trait TailChain: ProfileChain {
+    /// Expected number of bins that reach each of `levels` (from 1 on) in the next round, given `profile`.
+    ///
+    /// `counts` is memory that belongs to this chain alone.
+    fn expected_reaching(&self, counts: &mut CountTail, profile: &Profile, levels: &[u64], expected: &mut Vec<f64>);
+
+    /// A round in which some bin reaches `level`: the bin is chosen in proportion to its probability to do so, and
+    /// everything else has its law given that this bin does.
+    ///
+    /// A next profile in which N bins reach the level comes out with N times its probability over the expected number.
+    ///
+    /// # Panics
+    /// If no bin of `profile` can reach the level.
+    fn force(
+        &self,
+        stream: &mut Stream,
+        thrower: &mut Thrower,
+        counts: &mut CountTail,
+        profile: &mut Profile,
+        level: u64,
+    );
 }

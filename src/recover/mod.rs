@@ -1,7 +1,7 @@
 //! Self-stabilisation: how a process comes back from where it starts.
 //!
-//! Two things are followed: the max load and the total load at the end of a round, at rounds on a geometric grid; and the
-//! first round after which the max load is at most a level, exactly. Replicas run on the CPU, on the fast path of their
+//! Two things are followed: the max load and the number of balls at the end of a round, at rounds on a geometric grid; and
+//! the first round that meets a level ([`Spec::level`]), exactly. Replicas run on the CPU, on the fast path of their
 //! process; the outcome is made of integers, the same for any number of threads.
 
 mod passage;
@@ -30,7 +30,8 @@ pub struct Spec {
     pub rounds: u64,
     /// Points of the grid from one power of ten to the next, where rounds are dense enough to have them.
     pub points_per_decade: NonZeroU16,
-    /// A replica has recovered when its max load is at most this, in balls.
+    /// A replica has recovered when its max load is at most this, in balls. Balls outside of the bins count as shared out
+    /// equally on top of them: the max load and an n-th part of these balls are at most this.
     pub level: u64,
 }
 
@@ -68,7 +69,7 @@ pub struct Point {
     pub round: u64,
     /// Max load of each replica, in balls.
     pub max_load: Histogram,
-    /// Total load of each replica, in balls.
+    /// Balls of each replica, those outside of the bins included.
     pub total_load: Histogram,
 }
 
@@ -77,7 +78,7 @@ pub struct Point {
 pub struct Outcome {
     /// The trajectory, on [`Spec::grid`].
     pub points: Vec<Point>,
-    /// The first round after which the max load was at most the level, of each replica that has recovered.
+    /// The first round after which the level was met, of each replica that has recovered.
     pub recovered: Histogram,
     /// Replicas that had not recovered at the horizon.
     pub censored: u64,

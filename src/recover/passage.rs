@@ -3,6 +3,8 @@
 //! Every round's max load is in the record of a stretch of rounds, but not which round had it. Only a stretch whose
 //! smallest max load meets the level is therefore run again from the loads before it, in halves: counter-based
 //! randomness repeats it exactly, and the first half that meets the level holds the first round that does.
+//!
+//! Balls outside of the bins are not in the record round by round: with such, a stretch that is watched is one round.
 
 use super::{Seen, Spec};
 use crate::backend::{self, BackendError, Control, Job};
@@ -38,8 +40,7 @@ impl<'a> Walker<'a> {
         Self { job, level: spec.level, runner: process.runner(), state, before, again }
     }
 
-    /// Follows `replica` to the points of `seen`, where it is added; the first round after which its max load is at
-    /// most the level.
+    /// Follows `replica` to the points of `seen`, where it is added; the first round that meets the level.
     pub(super) fn follow(
         &mut self,
         replica: u32,
@@ -48,11 +49,13 @@ impl<'a> Walker<'a> {
     ) -> Result<Option<u64>, BackendError> {
         self.job.process.start(self.job.seed, replica, &mut self.state);
         seen.balls.initial_balls += u128::from(self.total());
-        let mut first = (self.max() <= self.level).then_some(0);
+        let mut first = self.recovered(self.max()).then_some(0);
+        let watched = if self.elsewhere().is_empty() { STRETCH } else { 1 };
         let mut round = 0;
         for point in &mut seen.outcome.points {
             while round < point.round {
-                let stretch = round..point.round.min(round + STRETCH);
+                let most = if first.is_some() { STRETCH } else { watched };
+                let stretch = round..point.round.min(round + most);
                 round = stretch.end;
                 let record = if first.is_some() {
                     self.advance(UNWATCHED, replica, stretch, control)?
@@ -84,8 +87,21 @@ impl<'a> Walker<'a> {
         backend::advance(&job, &mut *self.runner, replica, &mut self.state, rounds, control)
     }
 
+    /// Whether a round of the stretch of `record` meets the level.
     fn meets(&self, record: &Record) -> bool {
-        record.max_load.iter().next().is_some_and(|(least, _)| least <= self.level)
+        record.max_load.iter().next().is_some_and(|(least, _)| self.recovered(least))
+    }
+
+    /// Whether `max` balls in the fullest bin, and an n-th part of those elsewhere now, are at most the level.
+    fn recovered(&self, max: u64) -> bool {
+        let bins = u128::from(self.job.process.bins());
+        let elsewhere: u128 = self.elsewhere().iter().map(|&balls| u128::from(balls)).sum();
+        u128::from(max) * bins + elsewhere <= u128::from(self.level) * bins
+    }
+
+    /// The balls outside of the bins now.
+    fn elsewhere(&self) -> &[u32] {
+        &self.state[self.job.process.bins() as usize..]
     }
 
     /// The first round of `stretch` that meets the level, counted from 1; there is one, and `before` holds the loads

@@ -17,18 +17,20 @@
 //! | `trajectory` | list | a point for each round looked at, ascending from 0 to the horizon, see below |
 //! | `recovery` | object | the first round that meets the level, see below |
 //!
-//! A point has `round`, `max_load`, `total_load` and `theory`. The loads are those at the end of that round,
-//! in balls, over the replicas: `mean`, `low` and `high` (limits of its t interval, each point for itself; null where
+//! A point has `round`, `max_load`, `total_load` and `theory`. They are those at the end of that round,
+//! in balls, over the replicas, `total_load` with the balls outside of the bins: `mean`, `low` and `high` (limits of its t interval, each point for itself; null where
 //! the replicas show no error: a single one, or all alike) and `quantiles`, a list of [q, load]: the smallest load that
 //! at least a fraction q of the replicas do not exceed. `theory` has `mean_max` and `mean_total`, each what [`theory`]
 //! expects after that round: for d = 1 the total is exact, else of the limit of many bins, and the max load is that of
 //! independent bins; null where it is not known or takes more than some 10^9 operations to compute.
 //!
-//! `recovery` tells after which round the max load is at most `level` for the first time (0: at the start):
+//! `recovery` tells after which round the level is met for the first time (0: at the start): where the max load and, if
+//! the process has balls outside of the bins, an n-th part of these are at most `level` together.
 //!
 //! | field | type | meaning |
 //! |---|---|---|
 //! | `level` | integer | the level, in balls |
+//! | `elsewhere` | string, or absent | name of the balls outside of the bins: `pool` for `capped` |
 //! | `recovered` | integer | replicas that met it by the horizon |
 //! | `censored` | integer | replicas that did not |
 //! | `mean`, `low`, `high` | number or null | mean round, limits of its t interval; null where a replica is censored |
@@ -44,20 +46,18 @@
 use super::{Outcome, Spec};
 use crate::process::{Measure, ProcessSpec};
 use crate::report::{
-    Render, field, five_digits, grouped, histogram_by_value, parameters, percent, significant, wrapped,
+    Render, ReplicaSummary, field, five_digits, grouped, histogram_by_value, parameters, percent, significant, wrapped,
 };
 use crate::rng::STREAM_VERSION;
-use crate::stats::interval::{Confidence, Interval};
-use crate::stats::{Histogram, PowerSums};
-use crate::theory::{self, Expected};
+use crate::stats::Histogram;
+use crate::stats::interval::Confidence;
+use crate::theory::{self, Basis, Expected, When};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::io;
 
 /// Version of the format described on this page.
 pub const SCHEMA: u32 = 1;
-/// Quantiles that are reported, in per cent.
-const QUANTILES: [u32; 3] = [5, 50, 95];
 /// Operations that the theory beside the trajectory may take: a second or two.
 const THEORY_BUDGET: f64 = 1e9;
 
@@ -78,62 +78,30 @@ pub struct Report<'a> {
     recovery: Recovery<'a>,
     #[serde(skip)]
     bins: u32,
+    /// What theory rests on, for bins and for the max load, where there is some.
+    #[serde(skip)]
+    basis: Option<[Basis; 2]>,
 }
 
 #[derive(Debug, Serialize)]
 struct Point {
     round: u64,
-    max_load: Summary,
-    total_load: Summary,
+    max_load: ReplicaSummary,
+    total_load: ReplicaSummary,
     theory: Option<Expected>,
 }
 
 #[derive(Debug, Serialize)]
 struct Recovery<'a> {
     level: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elsewhere: Option<&'static str>,
     recovered: u64,
     censored: u64,
     #[serde(flatten)]
-    round: Summary,
+    round: ReplicaSummary,
     #[serde(serialize_with = "histogram_by_value")]
     histogram: &'a Histogram,
-}
-
-/// What the replicas have in common.
-#[derive(Debug, Serialize)]
-struct Summary {
-    mean: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
-    quantiles: Vec<(f64, u64)>,
-}
-
-impl Summary {
-    /// Of `values` and `censored` more that are larger than all of them.
-    fn new(values: &Histogram, censored: u64, confidence: Confidence) -> Self {
-        let mut sums = PowerSums::default();
-        for (value, count) in values.iter() {
-            sums.add_times(value.into(), count.try_into().expect("replicas are fewer than 2^64"));
-        }
-        let complete = censored == 0;
-        let interval = Interval::student(sums, confidence).ok().filter(|_| complete);
-        let total = sums.count + censored;
-        let quantile = |percent: u32| {
-            let rank = (u128::from(percent) * u128::from(total)).div_ceil(100);
-            let mut below = 0;
-            let reaches = |&(_, count): &(u64, u128)| {
-                below += count;
-                below >= rank
-            };
-            Some((f64::from(percent) / 100.0, values.iter().find(reaches)?.0))
-        };
-        Self {
-            mean: values.mean().filter(|_| complete),
-            low: interval.map(|interval| interval.low),
-            high: interval.map(|interval| interval.high),
-            quantiles: QUANTILES.into_iter().filter_map(quantile).collect(),
-        }
-    }
 }
 
 impl<'a> Report<'a> {
@@ -142,10 +110,12 @@ impl<'a> Report<'a> {
     pub fn new(spec: &'a Spec, bins: u32, outcome: &'a Outcome, confidence: Confidence) -> Self {
         let rounds: Vec<u64> = outcome.points.iter().map(|point| point.round).collect();
         let expected = theory::trajectory(&spec.process, &rounds, THEORY_BUDGET);
+        let basis = expected.iter().any(Option::is_some).then(|| spec.process.predict(When::Round(0), Measure::Post));
+        let basis = basis.and_then(Result::ok).map(|start| [start.load_basis, start.max_basis]);
         let trajectory = outcome.points.iter().zip(expected).map(|(point, theory)| Point {
             round: point.round,
-            max_load: Summary::new(&point.max_load, 0, confidence),
-            total_load: Summary::new(&point.total_load, 0, confidence),
+            max_load: ReplicaSummary::new(&point.max_load, 0, confidence),
+            total_load: ReplicaSummary::new(&point.total_load, 0, confidence),
             theory,
         });
         let Spec { ref process, seed, replicas, rounds, level, .. } = *spec;
@@ -162,12 +132,14 @@ impl<'a> Report<'a> {
             trajectory: trajectory.collect(),
             recovery: Recovery {
                 level,
+                elsewhere: process.elsewhere(),
                 recovered: replicas - outcome.censored,
                 censored: outcome.censored,
-                round: Summary::new(&outcome.recovered, outcome.censored, confidence),
+                round: ReplicaSummary::new(&outcome.recovered, outcome.censored, confidence),
                 histogram: &outcome.recovered,
             },
             bins,
+            basis,
         }
     }
 
@@ -183,7 +155,7 @@ impl<'a> Report<'a> {
         let named = |observable: &'static str| columns.map(|column| format!("{observable}_{column}"));
         table.write_record(["round".to_owned()].into_iter().chain(named("max")).chain(named("total")))?;
         for Point { round, max_load, total_load, theory } in &self.trajectory {
-            let cells = |summary: &Summary, theory: Option<f64>| {
+            let cells = |summary: &ReplicaSummary, theory: Option<f64>| {
                 let quantiles: Vec<u64> = summary.quantiles.iter().map(|(_, load)| *load).collect();
                 (summary.mean, summary.low, summary.high, quantiles, theory)
             };
@@ -206,7 +178,7 @@ impl<'a> Report<'a> {
 
         let measured = process.measured(Measure::Post).expect("every round has an end");
         writeln!(out, "\n{measured} of a round, in balls")?;
-        writeln!(out, "{:>8} {:<51} {:>17}", "", "max load", "load per bin")?;
+        writeln!(out, "{:>8} {:<51} {:>17}", "", "max load", "balls per bin")?;
         let interval = format!("{confidence} % interval");
         writeln!(
             out,
@@ -228,8 +200,9 @@ impl<'a> Report<'a> {
             writeln!(out, "{}", line.trim_end())?;
         }
 
-        let Recovery { level, recovered, ref round, .. } = *recovery;
-        writeln!(out, "\nfirst round after which the max load is at most {level}")?;
+        let Recovery { level, elsewhere, recovered, ref round, .. } = *recovery;
+        let share = elsewhere.map_or(String::new(), |name| format!(" + {name} / n"));
+        writeln!(out, "\nfirst round after which the max load{share} is at most {level}")?;
         writeln!(out, "  recovered  {} of {} replicas", grouped(recovered), grouped(replicas))?;
         if let Some(mean) = round.mean {
             write!(out, "  mean       {}", significant(mean))?;
@@ -241,9 +214,16 @@ impl<'a> Report<'a> {
         for (q, round) in &round.quantiles {
             writeln!(out, "  {:<11}{}", format!("{} %", percent(*q)), grouped(round))?;
         }
-        let note = "5 % and 95 % are quantiles over the replicas. Theory: the load of a bin is exact for one choice, else \
-                    of the limit of many bins; the max load is that of independent bins. It is left out where it is \
-                    not known or takes long.";
+        let mut note = "5 % and 95 % are quantiles over the replicas.".to_owned();
+        if let Some(name) = elsewhere {
+            write!(note, " Balls per bin include those in the {name}.")?;
+        }
+        match self.basis.map(|basis| basis.map(Basis::meaning)) {
+            Some([bins, max]) => {
+                write!(note, " Theory is left out where it takes long. Balls per bin: {bins}. Max load: {max}.")?;
+            }
+            None => note.push_str(" Theory does not know this way, or it takes long."),
+        }
         writeln!(out, "\n{}", wrapped(note.split(' '), " ", 0))
     }
 }

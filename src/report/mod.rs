@@ -5,13 +5,17 @@ mod estimates;
 pub mod json;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+mod replicas;
 mod table;
 
 pub(crate) use estimates::ENOUGH_TIMES;
 pub use estimates::{Estimates, Level, Mean};
 
 pub(crate) use json::histogram_by_value;
-pub(crate) use table::{field, five_digits, grouped, named_parameters, parameters, percent, reached, significant};
+pub(crate) use replicas::ReplicaSummary;
+pub(crate) use table::{
+    field, five_digits, grouped, named_parameters, of_kind, parameters, percent, probability, reached, significant,
+};
 
 use crate::run::{Outcome, Reason, Spec};
 use crate::stats::estimate::Band;

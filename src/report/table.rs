@@ -86,7 +86,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         "autocorr.",
         "theory"
     )?;
-    writeln!(out, "{:<14}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}", "", "", "from", "to", "samples", "rounds", "")?;
+    writeln!(out, "{:<14}{:>11}{:>11}{:>11}{:>11}{:>11}", "", "", "from", "to", "samples", "rounds")?;
     let predicted = |of: &dyn Fn(&Prediction) -> f64| theory.as_ref().map(of);
     let mut mean = |name: &str, mean: &Mean, scale: f64, theory| summary(out, name, estimates, mean, scale, theory);
     mean("max load", &estimates.max_load, 1.0, predicted(&|theory| theory.bins.mean_max()))?;
@@ -114,7 +114,8 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
         law(out, &loads, ["bins", "P(L >= k)"], &[("fraction", &fraction), ("theory", &theory)])?;
     }
     for (observable, counts) in of_kind(&spec.process, ObservableKind::Histogram).zip(&tally.further.histograms) {
-        writeln!(out, "\n{}: {}", observable.name.replace('_', " "), observable.meaning)?;
+        let heading = format!("{}: {}", observable.name.replace('_', " "), observable.meaning);
+        writeln!(out, "\n{}", wrapped(heading.split(' '), " ", 0))?;
         law(out, &levels_of(counts), ["count", "P(X >= k)"], &[])?;
     }
 
@@ -126,7 +127,7 @@ fn write(report: &Report<'_>, out: &mut String) -> fmt::Result {
 }
 
 /// The further observables of this kind, in the order of their places.
-fn of_kind(process: &ProcessSpec, kind: ObservableKind) -> impl Iterator<Item = &'static Observable> {
+pub(crate) fn of_kind(process: &ProcessSpec, kind: ObservableKind) -> impl Iterator<Item = &'static Observable> {
     process.observables().iter().filter(move |observable| observable.kind == kind)
 }
 

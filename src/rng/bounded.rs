@@ -132,6 +132,25 @@ impl Packing {
     }
 }
 
+/// A number below `bound`, exactly uniform (Lemire 2019): of the words of block `item`, then of those of its attempts 1,
+/// 2, .., [`MAX_ATTEMPTS`], the first that is not rejected, times `bound`, over 2^32. The last word is taken as it is, with
+/// a probability below 2^-1020.
+///
+/// # Panics
+/// If `bound` is 0.
+#[must_use]
+pub fn below(draws: &Draws, domain: Domain, item: u32, bound: u32) -> u32 {
+    let threshold = bound.wrapping_neg() % bound;
+    let mut wide = 0;
+    for word in (0..=MAX_ATTEMPTS).flat_map(|attempt| draws.block(domain, attempt, item)) {
+        wide = u64::from(word) * u64::from(bound);
+        if wide as u32 >= threshold {
+            break;
+        }
+    }
+    (wide >> 32) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -40,6 +40,12 @@ pub enum Domain {
     Start = 3,
     /// All numbers of a round on the profile, read one after another ([`stream`]).
     Profile = 4,
+    /// The place in its queue of the ball that a bin gives, where queues are served at random ([`crate::cover`]): item is
+    /// the bin, read by [`bounded::below`].
+    Queue = 5,
+    /// All numbers of a step of an island ([`crate::tail`]), read one after another ([`stream`]); the replica is the
+    /// island, the round the number of the step.
+    Tail = 6,
 }
 
 impl Domain {
@@ -49,6 +55,8 @@ impl Domain {
         (Domain::Choices, "CHOICES"),
         (Domain::Start, "START"),
         (Domain::Profile, "PROFILE"),
+        (Domain::Queue, "QUEUE"),
+        (Domain::Tail, "TAIL"),
     ];
 }
 
@@ -125,6 +133,6 @@ mod tests {
     fn domains_are_distinct() {
         let mut bytes: Vec<u8> = Domain::ALL.iter().map(|(d, _)| *d as u8).collect();
         bytes.dedup();
-        assert_eq!(bytes, [1, 2, 3, 4]);
+        assert_eq!(bytes, [1, 2, 3, 4, 5, 6]);
     }
 }

@@ -66,18 +66,19 @@ impl Plan {
     }
 
     fn point(&self, process: ProcessSpec, seed: u64) -> Result<Spec, ParameterError> {
+        let stream = self.backend.resolve(&process, false).stream();
+        // Parameters that are refused have no time.
+        let cost = match process.build_for(stream)? {
+            // Rounds without balls cost something too.
+            Form::Bins(process) => process.expected_balls().max(1.0),
+            profile @ Form::Profile(_) => profile.round_work(),
+        };
         let time = process.autocorrelation_rounds().max(1.0);
         if time.is_infinite() {
             let (name, value) = ("point", parameters(&process).join(", "));
             let reason = "a sweep is about stationary states, and there is no stationary law";
             return Err(ParameterError::OutOfRange { name, value, reason, remedy: "use lambda < 1" });
         }
-        let stream = self.backend.resolve(&process, false).stream();
-        let cost = match process.build_for(stream)? {
-            // Rounds without balls cost something too.
-            Form::Bins(process) => process.expected_balls().max(1.0),
-            profile @ Form::Profile(_) => profile.round_work(),
-        };
         let (burn_in, sampled) = (time.ceil(), (SAMPLED_TIMES * time).max(LEAST_ROUNDS).ceil());
         let (most, fewest) = (self.replicas as f64, FEWEST_REPLICAS.min(self.replicas) as f64);
         // Replicas times rounds.

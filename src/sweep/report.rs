@@ -27,8 +27,9 @@
 //! | `max_load` | a mean, `quantiles` | largest load of a sampled round; `quantiles` is a list of [q, load] |
 //! | `load` | a mean | load of a bin, in balls |
 //! | `empty_fraction` | a mean | fraction of bins of load 0 |
+//! | numbers that the process observes beside these, by name | a mean | for `capped` `pool`: balls in the pool |
 //! | `exceedance` | list of `k`, `p`, `low`, `high`, `method` | P(max load >= k) at the levels asked for |
-//! | `theory` | `load_basis`, `max_basis`, `mean_load`, `empty_fraction`, `mean_max`, `quantiles`, `exceedance` | what is known, or null |
+//! | `theory` | `load_basis`, `max_basis`, `mean_load`, `empty_fraction`, `mean_max`, `quantiles`, `exceedance`, `further` (means of the further numbers by name, where they are known; else absent) | what is known, or null |
 //!
 //! Means and exceedances are those of a [run](crate::report::json). `seed`, `replicas`, `rounds`, `burn_in`, `every` and
 //! the parameters in a `leakybins run` with `--loads-every 0` give a point again, on `--backend profile` if the point
@@ -42,19 +43,20 @@
 //!
 //! # CSV
 //! A row a point: the parameters, `seed`, `replicas`, `rounds`, `burn_in`, `every`, `samples`, `short`; then for `max_load`,
-//! `load` and `empty_fraction` the mean, `_se` (standard error), `_low`, `_high` and `_theory`; `max_load_q50`, `_q95`,
+//! `load`, `empty_fraction` and the further numbers the mean, `_se` (standard error), `_low`, `_high` and `_theory`; `max_load_q50`, `_q95`,
 //! `_q99`, `_q999`; and `p_K`, `p_K_low`, `p_K_high`, `p_K_theory` for each level K asked for. Fits are in the JSON only.
 
 use super::{Exponent, Fit, Point, Shape, laws};
-use crate::process::Measure;
+use crate::process::{Measure, Observable, ObservableKind};
 use crate::report::json::{Exceedance, MeanWithError};
-use crate::report::{Mean, Render, five_digits, named_parameters, percent, wrapped};
+use crate::report::{Mean, Render, five_digits, named_parameters, of_kind, percent, wrapped};
 use crate::rng::STREAM_VERSION;
 use crate::stats::estimate::{self, Sampling};
 use crate::stats::interval::Confidence;
 use crate::theory::{Basis, Prediction};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::io;
 
@@ -112,6 +114,8 @@ struct PointDocument {
     max_load: MaxLoad,
     load: MeanWithError,
     empty_fraction: MeanWithError,
+    #[serde(flatten)]
+    further: BTreeMap<&'static str, MeanWithError>,
     exceedance: Vec<Exceedance>,
     theory: Option<Theory>,
 }
@@ -132,6 +136,8 @@ struct Theory {
     mean_max: f64,
     quantiles: Vec<(f64, u64)>,
     exceedance: Vec<(u64, f64)>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    further: BTreeMap<&'static str, f64>,
 }
 
 #[derive(Serialize)]
@@ -205,6 +211,11 @@ impl Point {
         QUANTILES.iter().filter_map(|&(q, _)| Some((q, self.outcome.tally.max_load.quantile(q)?))).collect()
     }
 
+    /// The numbers that the process observes beside those of all processes.
+    fn numbers(&self) -> impl Iterator<Item = (&'static Observable, &Mean)> {
+        of_kind(&self.spec.process, ObservableKind::Number).zip(&self.estimates.further)
+    }
+
     fn document(&self, levels: &[u64], confidence: Confidence) -> PointDocument {
         let (tally, schedule, estimates) = (&self.outcome.tally, &self.spec.schedule, &self.estimates);
         PointDocument {
@@ -221,14 +232,25 @@ impl Point {
             max_load: MaxLoad { mean: self.mean(&estimates.max_load, 1.0), quantiles: self.quantiles() },
             load: self.mean(&estimates.total_load, self.bins()),
             empty_fraction: self.mean(&estimates.empty_bins, self.bins()),
+            further: self.numbers().map(|(observable, mean)| (observable.name, self.mean(mean, 1.0))).collect(),
             exceedance: levels.iter().map(|&k| self.exceedance(k, confidence)).collect(),
-            theory: self.theory.as_ref().map(|theory| Theory::new(theory, levels)),
+            theory: self.theory.as_ref().map(|theory| {
+                let further = self.numbers().filter_map(|(of, _)| Some((of.name, theory.further_mean(of.name)?)));
+                Theory::new(theory, levels, further.collect())
+            }),
         }
     }
 }
 
+impl PointDocument {
+    /// What theory says of a further number.
+    fn known(&self, name: &str) -> Option<f64> {
+        self.theory.as_ref()?.further.get(name).copied()
+    }
+}
+
 impl Theory {
-    fn new(theory: &Prediction, levels: &[u64]) -> Self {
+    fn new(theory: &Prediction, levels: &[u64], further: BTreeMap<&'static str, f64>) -> Self {
         let bins = &theory.bins;
         Self {
             load_basis: theory.load_basis,
@@ -238,6 +260,7 @@ impl Theory {
             mean_max: bins.mean_max(),
             quantiles: QUANTILES.iter().map(|&(q, _)| (q, bins.max_quantile(q))).collect(),
             exceedance: levels.iter().map(|&k| (k, bins.max_exceedance(k))).collect(),
+            further,
         }
     }
 }
@@ -325,11 +348,13 @@ impl Sweep {
         row.extend(counts.map(|(name, count)| (name.to_owned(), count.into())));
         row.push(("short".to_owned(), point.short.into()));
         let theory = point.theory.as_ref();
-        for (name, mean, theory) in [
+        let of_all = [
             ("max_load", &point.max_load.mean, theory.map(|theory| theory.mean_max)),
             ("load", &point.load, theory.map(|theory| theory.mean_load)),
             ("empty_fraction", &point.empty_fraction, theory.map(|theory| theory.empty_fraction)),
-        ] {
+        ];
+        let further = point.further.iter().map(|(&name, mean)| (name, mean, point.known(name)));
+        for (name, mean, theory) in of_all.into_iter().chain(further) {
             let MeanWithError { mean, standard_error, low, high, .. } = *mean;
             let cells = [("", mean), ("_se", standard_error), ("_low", low), ("_high", high), ("_theory", theory)];
             row.extend(cells.map(|(suffix, value)| (format!("{name}{suffix}"), value.into())));
@@ -370,27 +395,48 @@ impl Sweep {
             "mean max", half, "theory", "mean load", half, "theory"
         )?;
         for (point, label) in document.points.iter().zip(&labels) {
-            let cell = |value: Option<f64>| value.map_or_else(String::new, five_digits);
-            let half = |mean: &MeanWithError| cell(mean.high.zip(mean.low).map(|(high, low)| 0.5 * (high - low)));
             let theory = point.theory.as_ref();
             let line = format!(
                 "{label} {:>8} {:>8} {:>8} {:>9} {:>8} {:>8}{}",
                 cell(point.max_load.mean.mean),
-                half(&point.max_load.mean),
+                half_width(&point.max_load.mean),
                 cell(theory.map(|theory| theory.mean_max)),
                 cell(point.load.mean),
-                half(&point.load),
+                half_width(&point.load),
                 cell(theory.map(|theory| theory.mean_load)),
                 if point.short { " *" } else { "" },
             );
             writeln!(out, "{}", line.trim_end())?;
         }
+        self.further_tables(out, &document)?;
         self.levels_table(out, &document)?;
         self.fits_table(out, &document)?;
         if self.short() > 0 {
-            let note = "* sampled for less than 20 autocorrelation times: the point leans on the law that it starts \
-                        from; --balls makes it longer";
+            let note = "* sampled for less than 20 autocorrelation times: the point leans on its start; --balls makes it longer";
             writeln!(out, "\n{}", wrapped(note.split(' '), " ", 2))?;
+        }
+        Ok(())
+    }
+
+    /// A table for each further number.
+    fn further_tables(&self, out: &mut String, document: &Document) -> fmt::Result {
+        let Some(first) = self.points.first() else { return Ok(()) };
+        let (head, labels) = self.columns();
+        let half = format!("+- {} %", percent(document.confidence));
+        for (Observable { name, meaning, .. }, _) in first.numbers() {
+            writeln!(out, "\n{}: {meaning}", name.replace('_', " "))?;
+            writeln!(out, "{head} {:>8} {half:>8} {:>8}", "mean", "theory")?;
+            for (point, label) in document.points.iter().zip(&labels) {
+                let mean = &point.further[name];
+                let line = format!(
+                    "{label} {:>8} {:>8} {:>8}{}",
+                    cell(mean.mean),
+                    half_width(mean),
+                    cell(point.known(name)),
+                    if point.short { " *" } else { "" },
+                );
+                writeln!(out, "{}", line.trim_end())?;
+            }
         }
         Ok(())
     }
@@ -404,15 +450,15 @@ impl Sweep {
         for (point, label) in document.points.iter().zip(&labels) {
             for (i, level) in point.exceedance.iter().enumerate() {
                 let cell = |p: Option<f64>| p.map_or_else(String::new, crate::report::reached);
-                writeln!(
-                    out,
+                let line = format!(
                     "{label} {:>8} {:>9} {:>9} {:>9} {:>9}",
                     level.k,
                     cell(Some(level.p)),
                     cell(level.low),
                     cell(level.high),
                     cell(point.theory.as_ref().map(|theory| theory.exceedance[i].1)),
-                )?;
+                );
+                writeln!(out, "{}", line.trim_end())?;
             }
         }
         Ok(())
@@ -446,6 +492,16 @@ impl Sweep {
     }
 }
 
+/// A number, blank where it is not known.
+fn cell(value: Option<f64>) -> String {
+    value.map_or_else(String::new, five_digits)
+}
+
+/// Half the length of a mean's interval.
+fn half_width(mean: &MeanWithError) -> String {
+    cell(mean.high.zip(mean.low).map(|(high, low)| 0.5 * (high - low)))
+}
+
 impl Render for Sweep {
     fn table(&self) -> String {
         let mut text = String::new();
@@ -471,8 +527,8 @@ impl Render for Sweep {
         }
         if short > 0 {
             warnings.push(format!(
-                "{short} of {done} points were sampled for less than 20 autocorrelation times and lean on the law that \
-                 they start from; use more --balls"
+                "{short} of {done} points were sampled for less than 20 autocorrelation times and lean on their start; \
+                 use more --balls"
             ));
         }
         warnings

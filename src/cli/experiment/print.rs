@@ -2,6 +2,7 @@
 
 use super::super::exit::Refused;
 use super::{Place, is_switch};
+use crate::report::wrapped;
 use clap::{Arg, ArgAction};
 use std::fmt::Write;
 use toml::Value;
@@ -37,7 +38,9 @@ pub(super) fn toml(place: &Place<'_>, derived: &[(&str, u64)]) -> Result<String,
         }
     }
     if !unset.is_empty() {
-        text += &format!("\n# Without a value: {}\n", unset.join(", "));
+        let heading = "# Without a value: ";
+        let names = wrapped(unset.into_iter(), ", ", heading.len());
+        text += &format!("\n{heading}{}\n", names.replace("\n ", "\n#"));
     }
     Ok(text)
 }

@@ -2,7 +2,8 @@
 //!
 //! Philox words come in bulk ([`Lanes`]) and become bin indices in one pass over a chunk of balls that fits the first-level
 //! cache; then the balls ask their bins one by one, oldest first, without a branch that depends on a load. Since the age
-//! is the same for long stretches of balls, waiting times are counted by place and added to the histogram once an age.
+//! is the same for long stretches of balls, waiting times are counted by place and added to the histogram once an age;
+//! places beyond the usual ones go there at once, so that no table is as long as the largest load.
 
 use super::{AGES, Capped};
 use crate::process::{Measure, Runner};
@@ -17,11 +18,14 @@ const CHUNK_WORDS: u32 = 512;
 /// Words are drawn in multiples of this (one vector group), so that no fill ends in the middle of one.
 const ROUND_UP: usize = 16;
 
+/// Places below this are counted by place.
+const USUAL_PLACES: usize = 4096;
+
 /// Runs CAPPED(c, lambda) fast.
 pub(super) struct Fast<'a> {
     process: &'a Capped,
     bins: Bins,
-    /// Balls accepted of the age at hand, by the place that they found.
+    /// Balls accepted of the age at hand, by the place that they found, for the usual places.
     by_place: Vec<u64>,
     /// Largest age in the pool.
     oldest: usize,
@@ -43,12 +47,11 @@ struct Bins {
 
 impl Bins {
     /// Begins the round of `draws`, in which so many words are needed.
-    fn restart(&mut self, draws: &Draws, words: u64) {
+    fn restart(&mut self, draws: &Draws, words: u32) {
         if self.key != draws.key() {
             self.key = draws.key();
             self.keys = Keys::new(self.key);
         }
-        let words = u32::try_from(words).expect("the words of a round are numbered in 32 bits");
         (self.left, self.ready) = (0..words, 0..0);
     }
 
@@ -99,18 +102,19 @@ impl<'a> Fast<'a> {
     fn throw(&mut self, draws: &Draws, loads: &mut [u32], pool: &mut [u32], mut seen: Option<&mut Further>) -> u32 {
         let arrived = self.process.arrivals.draw(draws.arrivals());
         let balls = sum(&pool[..self.oldest]) + u64::from(arrived);
-        self.bins.restart(draws, self.process.packing.words(balls));
+        self.bins.restart(draws, self.process.words_of(balls));
         for age in (0..=self.oldest).rev() {
             let balls = if age == 0 { arrived } else { std::mem::take(&mut pool[age - 1]) };
             let accepted = match &mut seen {
                 Some(further) => {
-                    let accepted = self.ask::<true>(draws, loads, balls);
+                    let accepted =
+                        self.ask::<true>(draws, loads, balls, |place| further.count(0, age as u64 + place, 1));
                     for (place, count) in (0..).zip(&mut self.by_place).filter(|(_, count)| **count > 0) {
                         further.count(0, age as u64 + place, std::mem::take(count).into());
                     }
                     accepted
                 }
-                None => self.ask::<false>(draws, loads, balls),
+                None => self.ask::<false>(draws, loads, balls, |_| ()),
             };
             pool[age.min(AGES - 1)] += balls - accepted;
         }
@@ -119,9 +123,16 @@ impl<'a> Fast<'a> {
         arrived
     }
 
-    /// Lets the next `balls` balls, all of one age, ask their bins; returns how many are accepted.
+    /// Lets the next `balls` balls, all of one age, ask their bins; returns how many are accepted. With `BY_PLACE` those
+    /// accepted are counted, at an unusual place by `unusual`.
     #[inline(always)]
-    fn ask<const BY_PLACE: bool>(&mut self, draws: &Draws, loads: &mut [u32], balls: u32) -> u32 {
+    fn ask<const BY_PLACE: bool>(
+        &mut self,
+        draws: &Draws,
+        loads: &mut [u32],
+        balls: u32,
+        mut unusual: impl FnMut(u64),
+    ) -> u32 {
         let places = self.process.places;
         let (mut left, mut accepted) = (balls, 0);
         while left > 0 {
@@ -132,10 +143,14 @@ impl<'a> Fast<'a> {
                 let has_room = *load < places;
                 if BY_PLACE && has_room {
                     let place = *load as usize;
-                    if place >= self.by_place.len() {
-                        self.by_place.resize(place + 1, 0);
+                    if place >= USUAL_PLACES {
+                        unusual(place as u64);
+                    } else {
+                        if place >= self.by_place.len() {
+                            self.by_place.resize(place + 1, 0);
+                        }
+                        self.by_place[place] += 1;
                     }
-                    self.by_place[place] += 1;
                 }
                 *load += u32::from(has_room);
                 accepted += u32::from(has_room);
@@ -217,6 +232,7 @@ mod tests {
             (64, Capacity::Finite(1), 0.9375, Start::Empty),
             (1000, Capacity::Finite(3), 0.99, Start::Each(23)),
             (1024, Capacity::Infinite, 0.95, Start::Each(3)),
+            (16, Capacity::Infinite, 0.95, Start::OneBin(4100)),
             (70_000, Capacity::Finite(2), 0.95, Start::MeanField),
         ] {
             let process = Capped::new(&Parameters { n, c, lambda, start, ..Parameters::default() }).expect("valid");
@@ -229,7 +245,9 @@ mod tests {
             };
             let expected = run(&mut Reference(&process));
             for &lanes in Lanes::available() {
-                assert!(run(&mut Fast::new(&process, lanes)) == expected, "n {n}, c {c}, {}", lanes.name());
+                let mut fast = Fast::new(&process, lanes);
+                assert!(run(&mut fast) == expected, "n {n}, c {c}, {}", lanes.name());
+                assert!(fast.by_place.len() <= USUAL_PLACES, "memory does not grow with the largest load");
             }
         }
     }

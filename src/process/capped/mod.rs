@@ -54,10 +54,16 @@ pub const AGES: usize = 1024;
 
 /// The observables beside those of all processes: the pool is number 0, the waiting time histogram 0.
 pub(super) const OBSERVABLES: &[Observable] = &[
-    Observable { name: "pool", meaning: "balls in the pool at the end of a round", kind: ObservableKind::Number },
+    Observable {
+        name: "pool",
+        meaning: "balls in the pool at the end of a round",
+        unit: "balls",
+        kind: ObservableKind::Number,
+    },
     Observable {
         name: "waiting_time",
         meaning: "rounds from arrival to deletion of the balls accepted in a round; 1024 and more are lower bounds",
+        unit: "rounds",
         kind: ObservableKind::Histogram,
     },
 ];
@@ -227,7 +233,18 @@ impl Capped {
         let pool = parameters.initial_pool(parameters.n)?;
         let waiting = parameters.most_waiting(&initial, &pool);
         let balls = waiting.saturating_add(arrivals.last().into());
-        // Half the range of a ball's number: no run throws in one round so many balls more than in the first.
+        let expected_balls = parameters.competing();
+        // Word numbers have room for four times as many. Whatever the start, the pool leaves its expectation by about the
+        // square root of all balls that have arrived, and at lambda = 1 a pool that begins to grow is below 33 n for as
+        // long as a run may be: for an overflow some 2^60 balls must arrive.
+        if packing.words(expected_balls as u64) > MAX_WORDS / 2 {
+            return Err(ParameterError::OutOfRange {
+                name: "n",
+                value: bins.to_string(),
+                reason: "more balls are expected to compete in a round than 2^30 random words are enough for",
+                remedy: "use fewer bins, a larger c, a smaller lambda, or `leakybins run` with --backend profile",
+            });
+        }
         if balls >= 1 << 31 || packing.words(balls) > MAX_WORDS / 2 {
             return Err(ParameterError::Start {
                 start: parameters.start.to_string(),
@@ -238,11 +255,20 @@ impl Capped {
             });
         }
         let initial_pool = pool.into_iter().map(|balls| balls as u32).collect();
-        let expected_balls = parameters.competing();
         let expected_pool = expected_balls - parameters.lambda * f64::from(bins);
         let places = parameters.places();
         let waiting = waiting as u32;
         Ok(Self { packing, places, arrivals, initial, initial_pool, waiting, expected_balls, expected_pool })
+    }
+
+    /// Words of a round in which `balls` balls compete; a ball has no more than one.
+    ///
+    /// # Panics
+    /// Where balls pass their 32-bit numbers, rather than to throw some with the words of others.
+    fn words_of(&self, balls: u64) -> u32 {
+        let numbered = u32::try_from(balls).is_ok();
+        assert!(numbered, "{balls} balls compete in a round, and their numbers have 32 bits; use fewer bins or rounds");
+        self.packing.words(balls) as u32
     }
 }
 
@@ -268,6 +294,7 @@ impl Process for Capped {
     fn round(&self, draws: &Draws, state: &mut [u32], mut observation: Option<&mut Observation<'_>>) -> Flow {
         let (loads, pool) = state.split_at_mut(self.packing.bins as usize);
         let arrived = self.arrivals.draw(draws.arrivals());
+        self.words_of(pool.iter().map(|&balls| u64::from(balls)).sum::<u64>() + u64::from(arrived));
         let mut first = 0;
         for age in (0..=AGES).rev() {
             let balls = if age == 0 { arrived } else { std::mem::take(&mut pool[age - 1]) };
@@ -324,5 +351,36 @@ impl Process for Capped {
             }),
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first round would do.
+    #[test]
+    fn a_pool_that_outgrows_the_words_of_a_round_is_refused() {
+        for (n, c, lambda, allowed) in [
+            (1 << 30, 1, 0.99, false),
+            (1 << 30, 1, 0.25, true),
+            (1 << 28, 1, 0.99, false),
+            (1 << 27, 1, 0.99, true),
+            (1 << 26, 1, 1.0, false),
+            (1 << 25, 1, 1.0, true),
+        ] {
+            let built = Capped::new(&Parameters { n, c: Capacity::Finite(c), lambda, ..Parameters::default() });
+            let message = built.err().map_or(String::new(), |error| error.to_string());
+            assert_eq!(message.contains("expected to compete"), !allowed, "n {n}, lambda {lambda}: {message}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "4294967296 balls compete")]
+    fn the_definition_never_throws_two_balls_with_the_same_words() {
+        let process = Capped::new(&Parameters { n: 1, lambda: 0.0, ..Parameters::default() }).expect("valid");
+        let mut state = vec![0; process.words()];
+        state[1..3].fill(1 << 31);
+        process.round(&Draws::new(0, 0, 0), &mut state, None);
     }
 }

@@ -71,6 +71,10 @@ impl Model for Parameters {
         OBSERVABLES
     }
 
+    fn elsewhere(&self) -> Option<&'static str> {
+        Some("pool")
+    }
+
     fn measured(&self, measure: Measure) -> Option<&'static str> {
         Some(match measure {
             Measure::Pre => "before the deletions",

@@ -12,6 +12,7 @@
 
 mod model;
 mod profile;
+mod tail;
 
 pub(super) use profile::ArrivalDraws;
 pub use profile::LeakyProfile;

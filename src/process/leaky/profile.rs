@@ -7,7 +7,7 @@
 use super::{Arrivals, Parameters};
 use crate::process::start::Initial;
 use crate::process::{Measure, ParameterError, profile_bins};
-use crate::profile::{Balls, ProfileChain, ROUND_WORK, State, Thrower, Watch, one_choice_work};
+use crate::profile::{Balls, ProfileChain, ROUND_WORK, State, TailChain, Thrower, Watch, one_choice_work};
 use crate::rng::samplers::{Rounded, binomial};
 use crate::rng::stream::Stream;
 use crate::stats::Flow;
@@ -15,10 +15,10 @@ use crate::stats::Flow;
 /// The process with validated parameters.
 #[derive(Clone, Debug)]
 pub struct LeakyProfile {
-    bins: u64,
-    lambda: f64,
+    pub(super) bins: u64,
+    pub(super) lambda: f64,
     d: u32,
-    arrivals: ArrivalDraws,
+    pub(super) arrivals: ArrivalDraws,
     initial: Initial,
 }
 
@@ -26,12 +26,12 @@ pub struct LeakyProfile {
 #[derive(Clone, Debug)]
 pub(in crate::process) struct ArrivalDraws {
     bins: u64,
-    law: Law,
+    pub(super) law: Law,
 }
 
 /// Law of the number of balls of a round.
 #[derive(Clone, Debug)]
-enum Law {
+pub(super) enum Law {
     /// Odds of a generator to emit a ball.
     Binomial(f64),
     /// Mean number of balls.
@@ -75,6 +75,14 @@ impl LeakyProfile {
     }
 }
 
+impl LeakyProfile {
+    /// Expected balls of a bin, for one ball a bin in all, of a load that `at_least` bins have and `above` exceed.
+    pub(super) fn weight(&self, at_least: u64, above: u64) -> f64 {
+        let n = self.bins as f64;
+        difference_quotient(at_least as f64 / n, above as f64 / n, self.d)
+    }
+}
+
 impl ProfileChain for LeakyProfile {
     fn bins(&self) -> u64 {
         self.bins
@@ -87,10 +95,7 @@ impl ProfileChain for LeakyProfile {
     fn round(&self, stream: &mut Stream, thrower: &mut Thrower, state: &mut State, watch: &mut Watch<'_>) -> Flow {
         let profile = &mut state.bins;
         let balls = self.arrivals.draw(stream);
-        let n = self.bins as f64;
-        let arrived = thrower.throw(stream, profile, balls, |at_least, above| {
-            difference_quotient(at_least as f64 / n, above as f64 / n, self.d)
-        });
+        let arrived = thrower.throw(stream, profile, balls, |at_least, above| self.weight(at_least, above));
         (watch.loads)(Measure::Pre, profile);
         let departed = profile.serve();
         (watch.loads)(Measure::Post, profile);
@@ -99,6 +104,10 @@ impl ProfileChain for LeakyProfile {
 
     fn round_work(&self) -> f64 {
         if self.d > 1 { ROUND_WORK } else { one_choice_work(self.bins, 1.0 - self.lambda) }
+    }
+
+    fn tail(&self) -> Option<&dyn TailChain> {
+        Some(self)
     }
 }
 

@@ -21,6 +21,14 @@ impl Rounded {
         Self { floor, threshold: (Dd::ONE - rest).scaled_64() }
     }
 
+    /// Both values with their probabilities.
+    #[must_use]
+    pub fn values(&self) -> [(u64, f64); 2] {
+        const SCALE: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+        let ceiling = ((1u128 << 64) - self.threshold) as f64 * SCALE;
+        [(self.floor, self.threshold as f64 * SCALE), (self.floor + 1, ceiling)]
+    }
+
     /// The value that the uniform `bits` stand for.
     #[must_use]
     pub fn draw(&self, bits: u64) -> u64 {
