@@ -2,11 +2,11 @@
 //! is believed that is not whole and of this block.
 
 use leakybins::backend::{
-    Backend, BackendError, BlockResult, Control, Host, Keeper, Partial, Pool, Profiles, StreamKind, Work,
+    Backend, BackendError, BlockResult, Control, Host, Keeper, Partial, Pool, ProfileJob, Profiles, StreamKind, Work,
 };
 use leakybins::journal::{Contents, Header, Journal, MOST_LOADS, Snapshots};
 use leakybins::process::capped;
-use leakybins::process::leaky::Parameters;
+use leakybins::process::leaky::{LeakyProfile, Parameters};
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::run::{Event, Outcome, RunError, Schedule, Shard, Spec, run, run_journaled};
 use std::fs;
@@ -33,6 +33,10 @@ struct Mortal<B> {
     /// Snapshots that it lives for.
     lives: usize,
     kept: Arc<AtomicUsize>,
+    /// What becomes of a block before it is kept.
+    change: fn(&mut Partial),
+    /// Control of a run that is interrupted after its first step.
+    interrupted: Option<Arc<Control<'static>>>,
 }
 
 struct Counting<'a> {
@@ -40,6 +44,8 @@ struct Counting<'a> {
     control: &'a Control<'a>,
     lives: usize,
     kept: &'a AtomicUsize,
+    change: fn(&mut Partial),
+    interrupted: Option<&'a Control<'static>>,
 }
 
 impl Keeper for Counting<'_> {
@@ -48,11 +54,14 @@ impl Keeper for Counting<'_> {
     }
 
     fn is_due(&self) -> bool {
+        self.interrupted.into_iter().for_each(Control::cancel);
         self.keeper.is_due()
     }
 
     fn keep(&self, partial: &Partial) {
-        self.keeper.keep(partial);
+        let mut partial = partial.clone();
+        (self.change)(&mut partial);
+        self.keeper.keep(&partial);
         if self.kept.fetch_add(1, Ordering::SeqCst) + 1 == self.lives {
             self.control.cancel();
         }
@@ -79,17 +88,41 @@ impl<B: Backend> Backend for Mortal<B> {
         control: &Control,
         keeper: &dyn Keeper,
     ) -> Result<BlockResult, BackendError> {
-        let counting = Counting { keeper, control, lives: self.lives, kept: &self.kept };
+        let Self { lives, ref kept, change, ref interrupted, .. } = *self;
+        let counting = Counting { keeper, control, lives, kept, change, interrupted: interrupted.as_deref() };
         self.backend.run_kept(work, block, control, &counting)
+    }
+}
+
+impl<B: Backend + 'static> Mortal<B> {
+    fn new(backend: B) -> Self {
+        Self { backend, lives: 0, kept: Arc::default(), change: |_| (), interrupted: None }
     }
 }
 
 fn mortal(kind: &str, lives: usize, kept: &Arc<AtomicUsize>) -> Pool {
     let kept = Arc::clone(kept);
     match kind {
-        "cpu" => Mortal { backend: Host::cpu(), lives, kept }.into(),
-        "reference" => Mortal { backend: Host::reference(), lives, kept }.into(),
-        _ => Mortal { backend: Profiles, lives, kept }.into(),
+        "cpu" => Mortal { lives, kept, ..Mortal::new(Host::cpu()) }.into(),
+        "reference" => Mortal { lives, kept, ..Mortal::new(Host::reference()) }.into(),
+        _ => Mortal { lives, kept, ..Mortal::new(Profiles) }.into(),
+    }
+}
+
+/// Whose first snapshot, at which it is stopped, is changed.
+fn changing(kind: &str, change: fn(&mut Partial)) -> Pool {
+    match kind {
+        "cpu" => Mortal { lives: 1, change, ..Mortal::new(Host::cpu()) }.into(),
+        _ => Mortal { lives: 1, change, ..Mortal::new(Profiles) }.into(),
+    }
+}
+
+/// Whose run is interrupted after its first step.
+fn interrupting(kind: &str, kept: &Arc<AtomicUsize>, control: &Arc<Control<'static>>) -> Pool {
+    let (kept, interrupted) = (Arc::clone(kept), Some(Arc::clone(control)));
+    match kind {
+        "cpu" => Mortal { kept, interrupted, ..Mortal::new(Host::cpu()) }.into(),
+        _ => Mortal { kept, interrupted, ..Mortal::new(Profiles) }.into(),
     }
 }
 
@@ -114,13 +147,17 @@ impl Sitting {
     }
 
     fn run(&self, pool: &mut Pool) -> (Result<Outcome, RunError>, Vec<Event>) {
-        let (path, control, mut events) = (self.path("a.jsonl"), Control::default(), Vec::new());
+        self.run_under(&Control::default(), pool)
+    }
+
+    fn run_under(&self, control: &Control<'_>, pool: &mut Pool) -> (Result<Outcome, RunError>, Vec<Event>) {
+        let (path, mut events) = (self.path("a.jsonl"), Vec::new());
         let mut journal = Journal::open(&path).expect("a journal");
         let form = self.spec.process.build_for(pool.stream()).expect("valid parameters");
         journal.begin(Header::new(&self.spec, &form)).expect("room");
         let snapshots = Snapshots::beside(&path, self.every);
         let part = (&mut journal, Shard::WHOLE);
-        let ended = run_journaled(&self.spec, pool, &control, part, Some(&snapshots), &mut |e| events.push(e));
+        let ended = run_journaled(&self.spec, pool, control, part, Some(&snapshots), &mut |e| events.push(e));
         if ended.is_ok() {
             assert_eq!(control.rounds(), self.spec.replicas * self.spec.schedule.rounds);
             assert_eq!(files(self.folder.path()), ["a.jsonl"], "nothing stays but the journal");
@@ -279,4 +316,124 @@ fn no_snapshot_is_larger_than_the_limit() {
     let kept = Arc::new(AtomicUsize::new(0));
     sitting.run(&mut mortal("cpu", 0, &kept)).0.expect("a result");
     assert_eq!(kept.load(Ordering::SeqCst), 0);
+}
+
+/// The states of the replicas under way.
+fn states(partial: &mut Partial) -> impl Iterator<Item = &mut Vec<u64>> {
+    partial.left.iter_mut().flat_map(|(_, begun)| begun).map(|begun| &mut begun.state)
+}
+
+/// Changes the states of the replicas under way.
+fn change_states(partial: &mut Partial, change: fn(&mut Vec<u64>)) {
+    states(partial).for_each(change);
+}
+
+#[test]
+fn a_snapshot_whose_states_do_not_fit_the_process_is_ignored() {
+    let profile: [fn(&mut Partial); 9] = [
+        |partial| change_states(partial, Vec::clear),
+        |partial| change_states(partial, |state| state[0] += 1),
+        |partial| change_states(partial, |state| state[0] = u64::MAX),
+        |partial| change_states(partial, |state| state[0] = 1 << 63),
+        |partial| change_states(partial, |state| state.push(0)),
+        // A bin more, a load twice, a level without a bin, a ball more.
+        |partial| change_states(partial, |state| state[2] += 1),
+        |partial| change_states(partial, |state| state[3] = state[1]),
+        |partial| change_states(partial, |state| state[4] = 0),
+        |partial| change_states(partial, |state| *state.iter_mut().nth_back(1).expect("a level") += 1),
+    ];
+    let bins: [fn(&mut Partial); 3] = [
+        |partial| change_states(partial, |state| state.truncate(100)),
+        |partial| change_states(partial, |state| state[0] += 1 << 32),
+        |partial| change_states(partial, |state| state[0] += 1),
+    ];
+    let cases = profile.iter().map(|change| ("profile", on_profiles(), change));
+    let cases = cases.chain(bins.iter().map(|change| ("cpu", spec(1 << 16, 150), change)));
+    for (case, (kind, spec, &change)) in cases.enumerate() {
+        let expected = expected(&spec, kind).tally;
+        let mut sitting = Sitting::new(spec);
+        let (ended, events) = sitting.run(&mut changing(kind, change));
+        assert!(is_killed(&ended) && events.is_empty() && sitting.snapshot().exists(), "case {case}: {ended:?}");
+        sitting.every = Duration::from_secs(3600);
+        let (ended, events) = sitting.run(&mut mortal(kind, 0, &Arc::default()));
+        assert_eq!(ended.expect("a result").tally, expected, "case {case}");
+        let [Event::SnapshotIgnored { reason, .. }] = &events[..] else { panic!("case {case}: {events:?}") };
+        assert_eq!(reason, "its replicas are not those of this block", "case {case}");
+    }
+}
+
+#[test]
+fn states_that_are_too_large_are_not_kept() {
+    let sitting = Sitting::new(on_profiles());
+    let too_large = |partial: &mut Partial| {
+        *states(partial).next().expect("a replica under way") = vec![0; MOST_LOADS as usize + 1];
+    };
+    let (ended, events) = sitting.run(&mut changing("profile", too_large));
+    assert!(is_killed(&ended), "{ended:?}");
+    let [Event::SnapshotFailed { reason, .. }] = &events[..] else { panic!("{events:?}") };
+    assert!(reason.contains("loads, more than 16777216"), "{reason}");
+    assert_eq!(files(sitting.folder.path()), ["a.jsonl"]);
+}
+
+#[test]
+fn a_run_that_is_interrupted_keeps_its_block() {
+    for (kind, spec) in [("cpu", spec(1 << 16, 150)), ("profile", on_profiles())] {
+        let expected = expected(&spec, kind).tally;
+        let mut sitting = Sitting::new(spec);
+        sitting.every = Duration::from_secs(3600);
+        let (control, kept) = (Arc::default(), Arc::default());
+        let (ended, events) = sitting.run_under(&control, &mut interrupting(kind, &kept, &control));
+        assert!(is_killed(&ended) && events.is_empty(), "{kind}: {ended:?} {events:?}");
+        assert_eq!(kept.load(Ordering::SeqCst), 1, "{kind}");
+        let (ended, events) = sitting.run(&mut mortal(kind, 0, &Arc::default()));
+        assert_eq!(ended.expect("a result").tally, expected, "{kind}");
+        assert!(matches!(&events[..], [Event::SnapshotTakenUp { .. }]), "{kind}: {events:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_that_was_not_finished_is_removed_with_its_block() {
+    let mut sitting = Sitting::new(on_profiles());
+    sitting.every = Duration::from_secs(3600);
+    fs::write(sitting.path("a.jsonl.0.snapshot.tmp"), b"{").expect("a file");
+    // The run looks at its folder.
+    assert!(sitting.run(&mut Profiles.into()).1.is_empty());
+}
+
+/// Asks for a snapshot after every step, and counts.
+#[derive(Default)]
+struct Most {
+    snapshots: AtomicUsize,
+    begun: AtomicUsize,
+}
+
+impl Keeper for Most {
+    fn resume(&self) -> Option<Partial> {
+        None
+    }
+
+    fn is_due(&self) -> bool {
+        true
+    }
+
+    fn keep(&self, partial: &Partial) {
+        let begun = partial.left.iter().filter(|(_, begun)| begun.is_some()).count();
+        self.begun.fetch_max(begun, Ordering::SeqCst);
+        self.snapshots.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn no_more_replicas_are_under_way_than_threads() {
+    const THREADS: usize = 8;
+    let Spec { seed, schedule, process: ProcessSpec::Leaky(parameters), .. } = on_profiles() else {
+        panic!("another process")
+    };
+    let process = LeakyProfile::new(&parameters).expect("valid parameters");
+    let work = Work::Profile(ProfileJob { process: &process, seed, replicas: 100, schedule });
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build().expect("threads");
+    let most = Most::default();
+    threads.install(|| Profiles.run_kept(&work, 0..100, &Control::default(), &most)).expect("a result");
+    let (snapshots, begun) = (most.snapshots.into_inner(), most.begun.into_inner());
+    assert!(snapshots > 20 && begun <= THREADS, "{begun} replicas under way in one of {snapshots} snapshots");
 }

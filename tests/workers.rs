@@ -148,7 +148,15 @@ impl<F: Fn(&Shop) -> bool + Send> Backend for Patient<F> {
 struct Broken<F> {
     shop: Arc<Shop>,
     until: F,
-    panics: bool,
+    fails: Fails,
+}
+
+/// How a broken device fails.
+#[derive(Clone, Copy)]
+enum Fails {
+    Panics,
+    Refuses,
+    ComputesWrongly,
 }
 
 impl<F: Fn(&Shop) -> bool + Send> Backend for Broken<F> {
@@ -158,8 +166,12 @@ impl<F: Fn(&Shop) -> bool + Send> Backend for Broken<F> {
 
     fn run(&mut self, _: &Work<'_>, _: Range<u64>, _: &Control) -> Result<BlockResult, BackendError> {
         wait_until("what the broken device waits for", || (self.until)(&self.shop));
-        assert!(!self.panics, "a bug");
-        Err(BackendError::Device("out of order".to_owned()))
+        self.shop.losses.fetch_add(1, Ordering::SeqCst);
+        assert!(!matches!(self.fails, Fails::Panics), "a bug");
+        Err(match self.fails {
+            Fails::ComputesWrongly => BackendError::SelfCheck("wrong loads".to_owned()),
+            _ => BackendError::Device("out of order".to_owned()),
+        })
     }
 }
 
@@ -324,6 +336,34 @@ fn a_run_that_is_cancelled_while_several_work_keeps_what_is_finished() {
 }
 
 #[test]
+fn a_device_that_refuses_leaves_its_blocks_to_the_others() {
+    // In one block the refusal is of a first or of a second attempt, whoever comes first.
+    for spec in [long(), Spec { replicas: 7, ..long() }] {
+        let (expected, loads) = alone(&spec);
+        let shop = Arc::new(Shop::default());
+        let broken = Broken { shop: Arc::clone(&shop), until: |_: &Shop| true, fails: Fails::Refuses };
+        let refused = |shop: &Shop| shop.losses.load(Ordering::SeqCst) == 1;
+        let patient = Patient { shop: Arc::clone(&shop), until: refused };
+        let mut pool = pool(vec![Box::new(broken), Box::new(patient)]);
+        let (outcome, same_loads, events) = with_loads(&spec, &mut pool);
+        let [Event::DeviceRetired { device, reason }] = &events[..] else { panic!("{events:?}") };
+        assert!(device.backend == "broken" && reason.contains("out of order"), "{device:?} {reason}");
+        assert_eq!((&outcome.tally, &same_loads), (&expected.tally, &loads));
+        assert_eq!(names(&pool), ["patient"]);
+    }
+}
+
+#[test]
+fn where_every_device_refuses_the_run_ends() {
+    let shop = Arc::new(Shop::default());
+    let broken = || Box::new(Broken { shop: Arc::clone(&shop), until: |_: &Shop| true, fails: Fails::Refuses });
+    let (mut pool, mut events) = (pool(vec![broken(), broken()]), Vec::new());
+    let ended = run(&long(), &mut pool, &Control::default(), None, &mut |e| events.push(e));
+    assert!(matches!(ended, Err(RunError::Backend(BackendError::Device(_)))), "{ended:?}");
+    assert!(matches!(&events[..], [Event::DeviceRetired { .. }]), "{events:?}");
+}
+
+#[test]
 fn an_error_ends_the_run_and_keeps_what_is_finished() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal");
@@ -331,10 +371,10 @@ fn an_error_ends_the_run_and_keeps_what_is_finished() {
     let shop = Arc::new(Shop::default());
     // The other hangs after two blocks, and is stopped.
     let until = |shop: &Shop| shop.hanging.load(Ordering::SeqCst) > 0;
-    let broken = Broken { shop: Arc::clone(&shop), until, panics: false };
+    let broken = Broken { shop: Arc::clone(&shop), until, fails: Fails::ComputesWrongly };
     let mut both = pool(vec![Box::new(broken), Box::new(Hanging { shop, after: 2 })]);
     let ended = journaled(&spec, &path, &mut both, &Control::default());
-    assert!(matches!(&ended, Err(RunError::Backend(BackendError::Device(_)))), "{ended:?}");
+    assert!(matches!(&ended, Err(RunError::Backend(BackendError::SelfCheck(_)))), "{ended:?}");
     let kept = fs::read(&path).expect("a journal");
     assert_eq!(Contents::read(&path).expect("a journal").entries().len(), 2);
     let rest = journaled(&spec, &path, &mut Host::cpu().into(), &Control::default()).expect("the rest");
@@ -346,7 +386,7 @@ fn an_error_ends_the_run_and_keeps_what_is_finished() {
 fn a_panic_in_one_backend_ends_them_all() {
     let shop = Arc::new(Shop::default());
     let until = |shop: &Shop| shop.hanging.load(Ordering::SeqCst) > 0;
-    let broken = Broken { shop: Arc::clone(&shop), until, panics: true };
+    let broken = Broken { shop: Arc::clone(&shop), until, fails: Fails::Panics };
     let mut both = pool(vec![Box::new(Hanging { shop, after: 0 }), Box::new(broken)]);
     let run = || run(&long(), &mut both, &Control::default(), None, &mut |_| ()).map(|_| ());
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err());

@@ -165,8 +165,8 @@ impl Host {
         let replicas = block.end - block.start;
         require_memory(job, replicas)?;
         let worker = || Worker::new(job, self.fast);
-        let loads = u64::from(job.process.bins()) * replicas.min(rayon::current_num_threads() as u64);
-        let keeper = if loads > MOST_LOADS { &Unkept } else { keeper };
+        let words = job.process.words() as u64 * replicas.min(rayon::current_num_threads() as u64);
+        let keeper = if words > MOST_LOADS { &Unkept } else { keeper };
         let segments = Segments { rounds: job.schedule.rounds, step: step(job.process), control, keeper };
         if !job.keep_loads {
             return Ok(BlockResult { tally: segments.block(block, worker)?, loads: Vec::new() });
@@ -186,6 +186,10 @@ impl Host {
             )
             .map(|folded| folded.map(|(_, seen)| seen))
             .try_reduce(Partial::default, |a, b| Ok(a.merged(b)))?;
+        // Nobody keeps this block: replicas are left only where the run is cancelled.
+        if !seen.left.is_empty() {
+            return Err(BackendError::Cancelled);
+        }
         check_conservation(&seen.tally, &block)?;
         Ok(BlockResult { tally: seen.tally, loads })
     }

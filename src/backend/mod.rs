@@ -49,6 +49,27 @@ pub enum Work<'a> {
     Profile(ProfileJob<'a>),
 }
 
+impl Work<'_> {
+    /// Rounds of each replica.
+    pub(crate) fn rounds(&self) -> u64 {
+        match self {
+            Work::Bins(job) => job.schedule.rounds,
+            Work::Profile(job) => job.schedule.rounds,
+        }
+    }
+
+    /// Balls of the replica that was left in `state` ([`Begun::state`]); `None` where no replica of this run can be in it.
+    pub(crate) fn balls_of(&self, state: &[u64]) -> Option<u128> {
+        match self {
+            Work::Bins(job) => {
+                let fits = state.len() == job.process.words() && state.iter().all(|&word| u32::try_from(word).is_ok());
+                fits.then(|| state.iter().map(|&word| u128::from(word)).sum())
+            }
+            Work::Profile(job) => job.balls_of(state),
+        }
+    }
+}
+
 /// The result of a block of replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockResult {

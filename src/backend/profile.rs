@@ -99,6 +99,23 @@ impl ProfileJob<'_> {
         segments.block(block, || Worker::new(self))
     }
 
+    /// Balls of the replica that was left in `state`; `None` where these are not levels that ascend, of n bins together,
+    /// and as many numbers of balls elsewhere as the process has.
+    pub(super) fn balls_of(&self, state: &[u64]) -> Option<u128> {
+        let (&levels, rest) = state.split_first()?;
+        let (bins, elsewhere) = rest.split_at_checked(usize::try_from(levels).ok()?.checked_mul(2)?)?;
+        let (levels, _) = bins.as_chunks::<2>();
+        let ascend = levels.windows(2).all(|pair| pair[0][0] < pair[1][0]);
+        let n = levels.iter().try_fold(0u64, |n, &[_, bins]| n.checked_add(bins).filter(|_| bins > 0))?;
+        let mut worker = Worker::new(self);
+        worker.start(0);
+        if !ascend || n != self.process.bins() || elsewhere.len() != worker.state.elsewhere.len() {
+            return None;
+        }
+        let in_bins = levels.iter().map(|&[load, bins]| u128::from(load) * u128::from(bins));
+        in_bins.chain(elsewhere.iter().copied().map(u128::from)).try_fold(0u128, u128::checked_add)
+    }
+
     /// Largest total load for which the squares of the replicas' sums fit their sum.
     fn most_balls(&self) -> u64 {
         let most = (u128::MAX / u128::from(self.replicas)).isqrt() / u128::from(self.schedule.samples_per_replica());

@@ -54,7 +54,7 @@ pub trait Keeper: Sync {
     /// Where the block was left, if it was.
     fn resume(&self) -> Option<Partial>;
 
-    /// Whether it is time to keep it.
+    /// Whether it is time to keep it: every so often, and before a run that is interrupted ends.
     fn is_due(&self) -> bool;
 
     /// Keeps it. Where that fails the run goes on.
@@ -113,10 +113,14 @@ impl Segments<'_> {
         walker: impl Fn() -> W + Send + Sync,
     ) -> Result<Tally, BackendError> {
         let mut partial = self.keeper.resume().unwrap_or_else(|| Partial::fresh(block.clone()));
-        self.control.advance(partial.done(self.rounds));
+        let mut kept = partial.done(self.rounds);
+        self.control.advance(kept);
         loop {
             let paused = AtomicBool::new(false);
-            let rest = (std::mem::take(&mut partial.left).into_par_iter())
+            // One by one, those under way first: no thread begins another while one of them waits, so that there are never
+            // more of them than threads.
+            partial.left.sort_unstable_by_key(|(replica, begun)| (begun.is_none(), *replica));
+            let rest = (std::mem::take(&mut partial.left).into_iter().par_bridge())
                 .try_fold(
                     || (walker(), Partial::default()),
                     |(mut walker, mut rest), (replica, begun)| {
@@ -131,12 +135,19 @@ impl Segments<'_> {
                 check_conservation(&partial.tally, &block)?;
                 return Ok(partial.tally);
             }
-            self.keeper.keep(&partial);
+            let (cancelled, done) = (self.control.is_cancelled(), partial.done(self.rounds));
+            if done > kept && (!cancelled || self.keeper.is_due()) {
+                self.keeper.keep(&partial);
+                kept = done;
+            }
+            if cancelled {
+                return Err(BackendError::Cancelled);
+            }
         }
     }
 
-    /// Runs a replica to its end, or at least a step of it if it is the first of its thread: then a segment may end. What
-    /// is seen, or what is left, goes to `rest`.
+    /// Runs a replica to its end, or at least a step of it unless the segment has ended before: one ends when it is time to
+    /// keep the block, or when the run is cancelled. What is seen, or what is left, goes to `rest`.
     pub(super) fn replica<W: Walker>(
         &self,
         walker: &mut W,
@@ -144,7 +155,7 @@ impl Segments<'_> {
         rest: &mut Partial,
         paused: &AtomicBool,
     ) -> Result<(), BackendError> {
-        if paused.load(Ordering::Relaxed) {
+        if paused.load(Ordering::Relaxed) || self.control.is_cancelled() {
             rest.left.push((replica, begun));
             return Ok(());
         }
@@ -160,14 +171,11 @@ impl Segments<'_> {
             }
         };
         while round < self.rounds {
-            if self.control.is_cancelled() {
-                return Err(BackendError::Cancelled);
-            }
             let end = (round + self.step).min(self.rounds);
             walker.step(replica, round..end, &mut record)?;
             self.control.advance(end - round);
             round = end;
-            if self.keeper.is_due() {
+            if self.keeper.is_due() || self.control.is_cancelled() {
                 paused.store(true, Ordering::Relaxed);
             }
             if round < self.rounds && paused.load(Ordering::Relaxed) {

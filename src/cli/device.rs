@@ -111,7 +111,7 @@ pub(super) fn warn(event: &Event) {
         }
         Event::DeviceRetired { device, reason } => {
             let device = name(device);
-            tracing::warn!(device, reason, "{device} was lost ({reason}); the others go on without it");
+            tracing::warn!(device, reason, "{device} retires ({reason}); the others go on without it");
         }
         Event::FellBackToCpu { device, reason } => {
             let device = name(device);

@@ -2,19 +2,20 @@
 //!
 //! A block of the CPU or on profiles is written every few minutes into the file `JOURNAL.FIRST.snapshot`, FIRST being its
 //! first replica: into a file of another name that is renamed when it is on disk, so that a snapshot is whole or the one
-//! before it. It is a line as those of the [journal](super), checksum and id included, and of no use to another run. One
-//! that is not whole is ignored, and its block begins again: nothing depends on a snapshot but time. When its block is in
-//! the journal it is removed.
+//! before it; and once more when the run is interrupted. It is a line as those of the [journal](super), checksum and id
+//! included, and of no use to another run. One that is not whole, or whose replicas cannot be those of its block, is ignored,
+//! and its block begins again: nothing depends on a snapshot but time. When its block is in the journal it is removed.
 //!
-//! It holds the loads of the replicas under way, one for each thread. Where these are more than [`MOST_LOADS`] together,
-//! none is written. Nor is one of a block on a GPU, which takes seconds to minutes and begins again.
+//! It holds the states of the replicas under way, at most one for each thread. Where these are more than [`MOST_LOADS`]
+//! numbers together, none is written. Nor is one of a block on a GPU, which takes seconds to minutes and begins again.
 
 use super::Contents;
 use super::line::{open, seal};
 use super::sync_name;
 use super::tally::{Form, RecordForm};
-use crate::backend::{Begun, Keeper, Partial};
+use crate::backend::{Begun, Control, Keeper, Partial, Work};
 use crate::run::Event;
+use crate::stats::Flow;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -23,9 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Most loads of bins in a snapshot, over all threads.
+/// Most loads of bins, or other numbers of the states, in a snapshot, over all threads.
 pub const MOST_LOADS: u64 = 1 << 24;
-/// Most bytes of one that is read: so many loads of eleven digits and a comma, and the tallies.
+/// Most bytes of one: so many loads of ten digits and a comma, and the tallies.
 const MOST_BYTES: u64 = 1 << 28;
 const SCHEMA: u32 = 1;
 
@@ -62,23 +63,26 @@ impl Snapshots {
         name.into()
     }
 
-    /// The keeper of `block` of the run that `contents` is the journal of; `tell` hears what happens.
+    /// The keeper of `block` of the run of `work`, whose journal has this id; `run` is cancelled where the run is
+    /// interrupted, and `tell` hears what happens.
     pub(crate) fn keeper<'a>(
         &self,
         id: &'a str,
-        rounds: u64,
+        (work, run): (&'a Work<'a>, &'a Control<'a>),
         block: Range<u64>,
         tell: &'a (dyn Fn(Event) + Sync),
     ) -> BlockKeeper<'a> {
         let (path, every) = (self.path(&block), self.every);
         let (begun, kept, carried) = (Instant::now(), AtomicU64::new(0), AtomicU64::new(0));
-        BlockKeeper { path, every, id, rounds, block, tell, begun, kept, carried }
+        BlockKeeper { path, every, id, work, run, block, tell, begun, kept, carried }
     }
 
     /// Removes the snapshot of a block that needs none any more.
     pub(crate) fn remove(&self, block: &Range<u64>) {
+        let path = self.path(block);
         // One that stays is known to be of no use by the next sitting.
-        let _ = fs::remove_file(self.path(block));
+        let _ = fs::remove_file(temporary(&path));
+        let _ = fs::remove_file(path);
     }
 
     /// Removes those of all blocks that are in the journal.
@@ -87,12 +91,20 @@ impl Snapshots {
     }
 }
 
+/// The file that becomes the snapshot at `path` when it is on disk.
+fn temporary(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    name.into()
+}
+
 /// Keeps one block.
 pub(crate) struct BlockKeeper<'a> {
     path: PathBuf,
     every: Duration,
     id: &'a str,
-    rounds: u64,
+    work: &'a Work<'a>,
+    run: &'a Control<'a>,
     block: Range<u64>,
     tell: &'a (dyn Fn(Event) + Sync),
     begun: Instant,
@@ -137,13 +149,16 @@ impl BlockKeeper<'_> {
             .collect();
         left.extend(fresh.into_iter().map(|replica| (replica, None)));
         let partial = Partial { tally: tally.into(), left };
-        if (schema, &*kind, first..end) != (SCHEMA, "snapshot", self.block.clone()) || !self.fits(&partial) {
+        if (schema, &*kind, first..end) != (SCHEMA, "snapshot", self.block.clone()) {
             return Err("it is of another block".to_owned());
+        }
+        if !self.fits(&partial) {
+            return Err("its replicas are not those of this block".to_owned());
         }
         Ok(Some((partial, elapsed_us)))
     }
 
-    /// Whether these can be the replicas of the block.
+    /// Whether these can be the replicas of the block, each in a state that it can have, and no ball is missing.
     fn fits(&self, partial: &Partial) -> bool {
         let mut replicas: Vec<u64> = partial.left.iter().map(|(replica, _)| *replica).collect();
         replicas.sort_unstable();
@@ -151,10 +166,29 @@ impl BlockKeeper<'_> {
         replicas.len() == partial.left.len()
             && replicas.iter().all(|replica| self.block.contains(replica))
             && partial.tally.replicas + replicas.len() as u64 == self.block.end - self.block.start
-            && partial.left.iter().flat_map(|(_, begun)| begun).all(|begun| begun.round < self.rounds)
+            && partial.left.iter().flat_map(|(_, begun)| begun).all(|begun| begun.round < self.work.rounds())
+            && self.conserves_balls(partial).unwrap_or(false)
+    }
+
+    /// Whether the balls that came are those that are there and those that left; `None` where a state does not fit the
+    /// process, or a number passes 2^128.
+    fn conserves_balls(&self, partial: &Partial) -> Option<bool> {
+        let mut there = partial.tally.final_balls;
+        let mut flow = partial.tally.flow;
+        for begun in partial.left.iter().flat_map(|(_, begun)| begun) {
+            there = there.checked_add(self.work.balls_of(&begun.state)?)?;
+            flow = flow.checked_add(begun.record.flow)?;
+        }
+        let Flow { arrived, departed } = flow;
+        Some(partial.tally.initial_balls.checked_add(arrived)? == there.checked_add(departed)?)
     }
 
     fn write(&self, partial: &Partial) -> io::Result<()> {
+        let begun = partial.left.iter().flat_map(|(_, begun)| begun);
+        let loads: u64 = begun.map(|begun| begun.state.len() as u64).sum();
+        if loads > MOST_LOADS {
+            return Err(io::Error::other(format!("the replicas under way have {loads} loads, more than {MOST_LOADS}")));
+        }
         let record = |(replica, begun): &(u64, Option<Box<Begun>>)| {
             let begun = begun.as_ref()?;
             Some((*replica, begun.round, begun.state.clone(), RecordForm::from(&begun.record)))
@@ -169,13 +203,14 @@ impl BlockKeeper<'_> {
             begun: partial.left.iter().filter_map(record).collect(),
             fresh: partial.left.iter().filter(|(_, begun)| begun.is_none()).map(|(replica, _)| *replica).collect(),
         };
-        let text = serde_json::to_string(&line)?;
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(".tmp");
-        let temporary = PathBuf::from(name);
+        let sealed = seal(&serde_json::to_string(&line)?, self.id);
+        if sealed.len() as u64 > MOST_BYTES {
+            return Err(io::Error::other(format!("it would have more than {MOST_BYTES} bytes")));
+        }
+        let temporary = temporary(&self.path);
         let written = (|| {
             let mut file = File::create(&temporary)?;
-            file.write_all(seal(&text, self.id).as_bytes())?;
+            file.write_all(sealed.as_bytes())?;
             file.sync_all()?;
             fs::rename(&temporary, &self.path)?;
             sync_name(&self.path)
@@ -205,7 +240,7 @@ impl Keeper for BlockKeeper<'_> {
 
     fn is_due(&self) -> bool {
         let since = self.elapsed_us().saturating_sub(self.kept.load(Ordering::Relaxed));
-        since >= u64::try_from(self.every.as_micros()).unwrap_or(u64::MAX)
+        self.run.is_cancelled() || since >= u64::try_from(self.every.as_micros()).unwrap_or(u64::MAX)
     }
 
     fn keep(&self, partial: &Partial) {

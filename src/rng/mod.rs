@@ -133,6 +133,6 @@ mod tests {
     fn domains_are_distinct() {
         let mut bytes: Vec<u8> = Domain::ALL.iter().map(|(d, _)| *d as u8).collect();
         bytes.dedup();
-        assert_eq!(bytes, [1, 2, 3, 4, 5]);
+        assert_eq!(bytes, [1, 2, 3, 4, 5, 6]);
     }
 }

@@ -28,11 +28,11 @@ pub enum Event {
         /// What is known of the loss.
         reason: String,
     },
-    /// A device was lost again, or cannot be renewed; the others compute its blocks.
+    /// A device was lost again, cannot be renewed, or refused a block; the others compute its blocks.
     DeviceRetired {
         /// The device.
         device: Machine,
-        /// What is known of the loss.
+        /// What is known of it.
         reason: String,
     },
     /// A block goes on from its snapshot.
@@ -105,8 +105,8 @@ pub struct Outcome {
 
 /// Runs `spec` on the backends of `pool`, which share its blocks. The result does not show how.
 ///
-/// A block on a lost device is redone by whoever is free. A device that is lost a second time leaves the pool; the last one
-/// is replaced by the CPU. `dump` receives the final loads of all replicas: u32, little-endian, replica-major.
+/// A block on a lost device is redone by whoever is free. A device that is lost a second time, or refuses a block, leaves the
+/// pool; the last one is replaced by the CPU where it is lost, and ends the run where it refuses. `dump` receives the final loads of all replicas: u32, little-endian, replica-major.
 ///
 /// # Errors
 /// [`RunError`]; nothing of a failed run is returned.

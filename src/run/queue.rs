@@ -1,7 +1,8 @@
 //! One queue of blocks, from which all backends of a pool take their work.
 //!
 //! A block on a lost device goes back to the queue; the device is renewed once and leaves the pool at its second loss,
-//! where the last one is replaced by the CPU. Whoever finds the queue empty, or so far ahead of a slow device that its
+//! where the last one is replaced by the CPU. A device that refuses a block leaves it to the others, and the pool; where it
+//! is the last one the run ends. Whoever finds the queue empty, or so far ahead of a slow device that its
 //! results would pile up, begins the oldest block that is still running a second time: the bits are the same, so that
 //! the first result counts and the other attempt is stopped. A slow device holds up nobody for longer than it takes to
 //! stop: on a GPU until its submissions are back.
@@ -63,10 +64,11 @@ pub(super) fn compute<'a>(
     let queue = Queue {
         common,
         control: &control,
+        balls_per_replica: common.spec.schedule.rounds as f64 * common.spec.process.expected_balls(),
         changed: Condvar::new(),
         state: Mutex::new(State {
             waiting: Box::new((0..).zip(blocks)),
-            returned: Vec::new(),
+            returned: BTreeMap::new(),
             running: BTreeMap::new(),
             next: 0,
             workers: pool.backends.len(),
@@ -122,6 +124,8 @@ struct Queue<'a, 'c> {
     common: &'a Common<'a>,
     /// Cancelled when the run is over, whatever its end.
     control: &'c Control<'c>,
+    /// Balls that are expected to be thrown in a replica.
+    balls_per_replica: f64,
     /// Notified when a waiting backend may find work, or the end.
     changed: Condvar,
     state: Mutex<State<'a, 'c>>,
@@ -131,8 +135,8 @@ struct Queue<'a, 'c> {
 struct State<'a, 'c> {
     /// Blocks that nobody has begun.
     waiting: Box<dyn Iterator<Item = (u64, Block)> + Send + 'a>,
-    /// Those of lost devices.
-    returned: Vec<(u64, Block)>,
+    /// Those that a device has given back, by place.
+    returned: BTreeMap<u64, Block>,
     running: BTreeMap<u64, Running<'c>>,
     /// Place of the first waiting block.
     next: u64,
@@ -148,7 +152,7 @@ struct State<'a, 'c> {
 impl<'c> State<'_, 'c> {
     /// The next block for a backend that is idle.
     fn next(&mut self, ahead: u64) -> Option<(u64, Block)> {
-        if let Some(returned) = self.returned.pop() {
+        if let Some(returned) = self.returned.pop_first() {
             return Some(returned);
         }
         let oldest = self.running.first_key_value().map_or(self.next, |(&place, _)| place);
@@ -185,10 +189,9 @@ impl<'a, 'c> Queue<'a, 'c> {
             log_begun(&replicas, &*seat.backend);
             let begun = Instant::now();
             let tell = |event: Event| (self.lock().notify)(event);
-            let keeper =
-                self.common.snapshots.filter(|_| !attempt.is_second).map(|(snapshots, id)| {
-                    snapshots.keeper(id, self.common.spec.schedule.rounds, replicas.clone(), &tell)
-                });
+            let keeper = self.common.snapshots.filter(|_| !attempt.is_second).map(|(snapshots, id)| {
+                snapshots.keeper(id, (&self.common.work, self.common.control), replicas.clone(), &tell)
+            });
             let kept: &dyn Keeper = keeper.as_ref().map_or(&Unkept, |keeper| keeper);
             let result = seat.backend.run_kept(&self.common.work, replicas, &attempt.control, kept);
             let carried = keeper.map_or(Duration::ZERO, |keeper| keeper.carried());
@@ -199,6 +202,10 @@ impl<'a, 'c> Queue<'a, 'c> {
                     if seat.retired {
                         return;
                     }
+                }
+                Err(ref error) if is_refusal(error) && self.retire(seat, error) => {
+                    self.put_back(&attempt);
+                    return;
                 }
                 result => self.finish(seat, attempt, result, (begun.elapsed(), carried)),
             }
@@ -226,7 +233,7 @@ impl<'a, 'c> Queue<'a, 'c> {
         }
     }
 
-    /// Gives a block of a lost device back, unless another has begun it, too.
+    /// Gives a block back; where another has begun it, too, a second attempt becomes possible again.
     fn put_back(&self, attempt: &Attempt<'c>) {
         let mut state = self.lock();
         attempt.control.retract(attempt.control.rounds());
@@ -234,9 +241,22 @@ impl<'a, 'c> Queue<'a, 'c> {
         running.attempts.retain(|control| !Arc::ptr_eq(control, &attempt.control));
         if running.attempts.is_empty() {
             state.running.remove(&attempt.place);
-            state.returned.push((attempt.place, attempt.block.clone()));
-            self.wake(&state);
+            state.returned.insert(attempt.place, attempt.block.clone());
         }
+        self.wake(&state);
+    }
+
+    /// Retires a device that refuses a block, if the run goes on and another is there; whether it does.
+    fn retire(&self, seat: &mut Seat, error: &BackendError) -> bool {
+        let mut state = self.lock();
+        if state.ended.is_some() || state.workers == 1 {
+            return false;
+        }
+        state.workers -= 1;
+        seat.retired = true;
+        let device = Machine::of(&*seat.backend);
+        (state.notify)(Event::DeviceRetired { device, reason: error.to_string() });
+        true
     }
 
     /// Renews a device after its first loss; after the second it retires, or becomes the CPU if nobody else is left.
@@ -253,7 +273,7 @@ impl<'a, 'c> Queue<'a, 'c> {
             Some(reason) if state.workers > 1 => {
                 state.workers -= 1;
                 seat.retired = true;
-                Event::DeviceRetired { device, reason }
+                Event::DeviceRetired { device, reason: format!("it was lost: {reason}") }
             }
             Some(reason) => {
                 seat.backend = Box::new(Host::cpu());
@@ -287,7 +307,7 @@ impl<'a, 'c> Queue<'a, 'c> {
             Ok(result) => {
                 let attempts = state.running.remove(&place).map_or_else(Vec::new, |running| running.attempts);
                 attempts.iter().for_each(|attempt| attempt.cancel());
-                log_finished(self.common.spec, &block.replicas, took.as_secs_f64());
+                log_finished(self.balls_per_replica, &block.replicas, took.as_secs_f64());
                 let now = Instant::now();
                 let elapsed = carried + (now - std::mem::replace(&mut state.last, now));
                 let machine = Machine::of(&*seat.backend);
@@ -340,8 +360,13 @@ fn log_begun(block: &Range<u64>, backend: &dyn Backend) {
     );
 }
 
-fn log_finished(spec: &Spec, block: &Range<u64>, seconds: f64) {
-    let balls = (block.end - block.start) as f64 * spec.schedule.rounds as f64 * spec.process.expected_balls();
+/// Whether others may be able to do what this device cannot; balls that are lost or wrong answers are no such thing.
+fn is_refusal(error: &BackendError) -> bool {
+    matches!(error, BackendError::Unsupported(_) | BackendError::Memory { .. } | BackendError::Device(_))
+}
+
+fn log_finished(balls_per_replica: f64, block: &Range<u64>, seconds: f64) {
+    let balls = (block.end - block.start) as f64 * balls_per_replica;
     tracing::debug!(
         first = block.start,
         end = block.end,
