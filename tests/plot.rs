@@ -428,6 +428,7 @@ fn strange_documents_still_have_pictures() {
         run(json!({"histogram": {"9007199254740992": 1, "9007199254740993": 1}})),
         run(json!({"exceedance": [{"k": 3, "p": 1e-320, "low": 0.0, "high": 1.0}]})),
         run(json!({"exceedance": [{"k": 3, "p": 0.5, "low": 0.9, "high": 0.1}]})),
+        json!({"kind": "run", "confidence": 1e308, "observables": {"max_load": {"exceedance": [{"k": 3, "p": 0.5, "low": 0.4, "high": 0.6}]}}}),
         json!({"kind": "theory", "levels": [{"k": 5, "max_exceedance": 1e-300}]}),
         json!({"kind": "sweep", "points": [point(0.5, json!(3.0)), point(1.0, json!(4)), point(0.75, Value::Null), point(-7.0, json!(-2))]}),
         json!({"kind": "recover", "trajectory": [{"round": 1, "max_load": {"mean": 5}}]}),

@@ -221,7 +221,8 @@ fn name(process: Option<&str>) -> &str {
 /// How sure an interval is, as a percentage: `95 %`.
 fn percentage(confidence: Option<f64>) -> Option<String> {
     // Rounded, for 0.999 times 100 is not 99.9.
-    confidence.map(|confidence| format!("{} %", (confidence * 1e8).round() / 1e6))
+    let percent = |confidence: f64| format!("{} %", (confidence * 1e8).round() / 1e6);
+    confidence.filter(|confidence| (0.0..=1.0).contains(confidence)).map(percent)
 }
 
 /// When in a round the loads were observed.
