@@ -158,9 +158,13 @@ fn the_law_is_that_of_the_process_bin_by_bin() {
     let mut rates = [0.5, 0.99, 0.9, 1.0, 0.75, 0.1, 0.95].into_iter().cycle();
     let mut times = [1u64, 4, 20].into_iter().cycle();
     let mut seed = 10_000;
-    for n in [2, 3, 5, 16, 100, 1000, 10_000] {
+    for n in [2, 3, 5, 16, 100, 1000, 10_000, 100_000] {
         for d in 1..=4 {
-            for arrivals in LAWS {
+            for (law, arrivals) in LAWS.into_iter().enumerate() {
+                // Many bins take long one by one: each d and each law once or twice.
+                if n == 100_000 && (d as usize + law) % 3 != 0 {
+                    continue;
+                }
                 let start = match starts.next().expect("endless") {
                     Start::File(_) if n != 16 => Start::Random(2 * n as u32),
                     start => start,
