@@ -11,7 +11,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports to a terminal")]
 
-use leakybins::backend::{self, Backend, Choice, Control, Options};
+use leakybins::backend::gpu::Gpu;
+use leakybins::backend::{Backend, Control, Host, Options, Profiles};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::start::Start;
 use leakybins::process::{Measure, ProcessSpec};
@@ -69,9 +70,10 @@ fn time(backend: &mut dyn Backend, process: &ProcessSpec, rounds: u64, replicas:
 fn measure(backend: &mut dyn Backend, n: u64, d: u64, replicas: u64) -> Point {
     let process =
         ProcessSpec::Leaky(Parameters { n, lambda: LAMBDA, d, start: Start::MeanField, ..Parameters::default() });
-    let mut rounds = 1;
-    let mut round =
-        |rounds| (time(backend, &process, 1 + rounds, replicas) - time(backend, &process, 1, replicas)) / rounds as f64;
+    let mut rounds: u64 = 1;
+    let mut round = |rounds: u64| {
+        (time(backend, &process, 1 + rounds, replicas) - time(backend, &process, 1, replicas)) / rounds as f64
+    };
     while round(rounds) * (rounds as f64) < LONG / 2.0 {
         rounds *= 2;
     }
@@ -82,17 +84,14 @@ fn measure(backend: &mut dyn Backend, n: u64, d: u64, replicas: u64) -> Point {
 
 fn main() {
     rayon::ThreadPoolBuilder::new().num_threads(1).build_global().expect("the first use of the threads");
+    let mut backends: Vec<(Box<dyn Backend>, f64, u64)> =
+        vec![(Box::new(Profiles), 1e15, 1), (Box::new(Host::cpu()), 1e7, 1), (Box::new(Host::reference()), 1e6, 1)];
+    match Gpu::open(&Options::default()) {
+        Ok(gpu) => backends.push((Box::new(gpu), 1e7, GPU_REPLICAS)),
+        Err(missing) => eprintln!("{missing}"),
+    }
     let mut series = Vec::new();
-    for (choice, largest) in [(Choice::Profile, 1e15), (Choice::Cpu, 1e7), (Choice::Reference, 1e6), (Choice::Gpu, 1e7)]
-    {
-        let mut backend = match backend::open(choice, &Options::default()) {
-            Ok(backend) => backend,
-            Err(missing) => {
-                eprintln!("{missing}");
-                continue;
-            }
-        };
-        let replicas = if choice == Choice::Gpu { GPU_REPLICAS } else { 1 };
+    for (mut backend, largest, replicas) in backends {
         for d in [2, 1] {
             let sizes = (2..16).map(|exponent| 10u64.pow(exponent)).take_while(|&n| n as f64 <= largest);
             let points = sizes.map(|n| measure(&mut *backend, n, d, replicas)).collect();
