@@ -289,9 +289,8 @@ fn questions_without_an_answer_are_refused() {
     assert!(matches!(run(&spec(small(), [3], 64), &cancelled), Err(TailError::Backend(_))));
 }
 
-/// Coverage of 95 % intervals, each of 32 islands. Takes minutes: `cargo test --release --test tail -- --ignored`.
+/// Coverage of 95 % intervals, each of 32 islands, over 1000 seeds; three standard errors are 2 %.
 #[test]
-#[ignore = "takes minutes"]
 fn intervals_cover_as_often_as_they_say() {
     const SETS: u64 = 1000;
     let parameters = Parameters { n: 3, lambda: 0.75, d: 2, ..Parameters::default() };
