@@ -91,11 +91,7 @@ pub(super) fn run(arguments: CoverArgs) -> anyhow::Result<Exit> {
     let destination = output.open(&[])?;
     spec.seed = seed(way.seed);
     let control = interruptible(Exit::Interrupted)?;
-    threads.start()?;
-    if !output.quiet {
-        let threads = rayon::current_num_threads();
-        tracing::info!(backend = "cpu", threads = threads as u64, "backend: cpu, {threads} threads");
-    }
+    threads.start_for("cpu", output.quiet)?;
 
     let progress = Progress::without_end("rounds", spec.parameters.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || cover::run(&spec, &control));

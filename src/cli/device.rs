@@ -47,6 +47,16 @@ impl Threads {
         }
         Ok(())
     }
+
+    /// Starts them for a command that runs on one backend of the CPU; says which it is unless `quiet`.
+    pub(super) fn start_for(&self, backend: &'static str, quiet: bool) -> anyhow::Result<()> {
+        self.start()?;
+        if !quiet {
+            let threads = rayon::current_num_threads();
+            tracing::info!(backend, threads = threads as u64, "backend: {backend}, {threads} threads");
+        }
+        Ok(())
+    }
 }
 
 impl Device {

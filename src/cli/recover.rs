@@ -118,11 +118,7 @@ pub(super) fn run(arguments: RecoverArgs) -> anyhow::Result<Exit> {
     let destination = output.open(&[])?;
     spec.seed = seed(way.seed);
     let control = interruptible(Exit::Interrupted)?;
-    threads.start()?;
-    if !output.quiet {
-        let threads = rayon::current_num_threads();
-        tracing::info!(backend = "cpu", threads = threads as u64, "backend: cpu, {threads} threads");
-    }
+    threads.start_for("cpu", output.quiet)?;
 
     let all_rounds = spec.replicas.saturating_mul(spec.rounds);
     let progress = Progress::new(all_rounds, built.expected_balls(), output.progress());

@@ -101,11 +101,7 @@ pub(super) fn run(arguments: TailArgs) -> anyhow::Result<Exit> {
     let destination = output.open(&[])?;
     spec.seed = seed(question.seed);
     let control = interruptible(Exit::Interrupted)?;
-    threads.start()?;
-    if !output.quiet {
-        let threads = rayon::current_num_threads();
-        tracing::info!(backend = "profile", threads = threads as u64, "backend: profile, {threads} threads");
-    }
+    threads.start_for("profile", output.quiet)?;
     let progress = Progress::without_end("rounds", spec.process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || tail::run(&spec, &control))?;
     destination.publish(&Report::new(&spec, &outcome))?;

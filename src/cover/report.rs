@@ -49,7 +49,7 @@ use super::{Outcome, Queue, Spec};
 use crate::float;
 use crate::process::ProcessSpec;
 use crate::report::{
-    Render, ReplicaSummary, field, five_digits, grouped, histogram_by_value, parameters, percent, wrapped,
+    Render, ReplicaSummary, field, five_digits, grouped, histogram_by_value, parameters, percent, pretty, wrapped,
 };
 use crate::rng::{MAX_ROUNDS, STREAM_VERSION};
 use crate::stats::Histogram;
@@ -215,9 +215,7 @@ impl Render for Report<'_> {
     }
 
     fn json(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec_pretty(self)?;
-        bytes.push(b'\n');
-        Ok(bytes)
+        pretty(self)
     }
 
     fn csv(&self) -> io::Result<Vec<u8>> {

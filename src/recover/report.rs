@@ -46,7 +46,8 @@
 use super::{Outcome, Spec};
 use crate::process::{Measure, ProcessSpec};
 use crate::report::{
-    Render, ReplicaSummary, field, five_digits, grouped, histogram_by_value, parameters, percent, significant, wrapped,
+    Render, ReplicaSummary, field, five_digits, grouped, histogram_by_value, parameters, percent, pretty, significant,
+    wrapped,
 };
 use crate::rng::STREAM_VERSION;
 use crate::stats::Histogram;
@@ -143,12 +144,6 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn to_json(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec_pretty(self)?;
-        bytes.push(b'\n');
-        Ok(bytes)
-    }
-
     fn to_csv(&self) -> io::Result<Vec<u8>> {
         let mut table = csv::Writer::from_writer(Vec::new());
         let columns = ["mean", "low", "high", "q05", "q50", "q95", "theory"];
@@ -236,7 +231,7 @@ impl Render for Report<'_> {
     }
 
     fn json(&self) -> io::Result<Vec<u8>> {
-        self.to_json()
+        pretty(self)
     }
 
     fn csv(&self) -> io::Result<Vec<u8>> {

@@ -309,7 +309,5 @@ pub(super) fn render(report: &Report<'_>) -> io::Result<Vec<u8>> {
         theory: theory.as_ref().map(Laws::new),
         warnings: report.warnings(),
     };
-    let mut bytes = serde_json::to_vec_pretty(&document)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    super::pretty(&document)
 }

@@ -22,6 +22,7 @@ use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
 use crate::theory;
 use crate::theory::Prediction;
+use serde::Serialize;
 use std::io;
 
 /// Columns of everything laid out for people.
@@ -40,6 +41,13 @@ pub enum Format {
     /// The same table with typed columns
     #[cfg(feature = "parquet")]
     Parquet,
+}
+
+/// A document in JSON, indented, that ends with a line feed.
+pub(crate) fn pretty(document: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(document)?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }
 
 /// A result that can be written.

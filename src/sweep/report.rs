@@ -49,7 +49,7 @@
 use super::{Exponent, Fit, Point, Shape, laws};
 use crate::process::{Measure, Observable, ObservableKind};
 use crate::report::json::{Exceedance, MeanWithError};
-use crate::report::{Mean, Render, five_digits, named_parameters, of_kind, percent, wrapped};
+use crate::report::{Mean, Render, five_digits, named_parameters, of_kind, percent, pretty, wrapped};
 use crate::rng::STREAM_VERSION;
 use crate::stats::estimate::{self, Sampling};
 use crate::stats::interval::Confidence;
@@ -510,9 +510,7 @@ impl Render for Sweep {
     }
 
     fn json(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec_pretty(&self.document())?;
-        bytes.push(b'\n');
-        Ok(bytes)
+        pretty(&self.document())
     }
 
     fn csv(&self) -> io::Result<Vec<u8>> {

@@ -48,7 +48,7 @@
 use super::{Doubt, Estimate, Method, Outcome, Reason, Spec, TAIL_VERSION};
 use crate::process::{Measure, ProcessSpec};
 use crate::profile::PROFILE_STREAM_VERSION;
-use crate::report::{Render, field, grouped, human, parameters, percent, probability, wrapped};
+use crate::report::{Render, field, grouped, human, parameters, percent, pretty, probability, wrapped};
 use crate::theory;
 use serde::Serialize;
 use std::fmt::{self, Write};
@@ -211,9 +211,7 @@ impl Render for Report<'_> {
     }
 
     fn json(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec_pretty(self)?;
-        bytes.push(b'\n');
-        Ok(bytes)
+        pretty(self)
     }
 
     fn csv(&self) -> io::Result<Vec<u8>> {
