@@ -11,15 +11,16 @@ use crate::process::ProcessSpec;
 use crate::process::start::Start;
 use crate::stats::interval::Confidence;
 use crate::tail::report::Report;
-use crate::tail::{self, Spec};
+use crate::tail::{self, Question, Spec};
 
 const EXAMPLES: &str = "\
 Examples:
   leakybins tail leaky --n 1e6 --levels 8..40 --rel-err 0.02
   leakybins tail leaky --n 1000 --levels 20 --arrivals poisson --seed 1
+  leakybins tail leaky --n 1000 --levels 8..20 --within 1000 --start mean-field
   leakybins tail leaky --d 1 --levels 60..400+20 --max-islands 256 --format json -o tail.json --plot tail.svg
 
-P(max load >= k) after the deletions of a round, in the stationary state. It runs on the CPU; the same seed and parameters
+P(max load >= k) after the deletions of a round in the stationary state, or after or within some rounds from the start. It runs on the CPU; the same seed and parameters
 give the same result with any number of threads. Ctrl-C or SIGTERM stops without a result; a second one stops at once.";
 
 /// Arguments of `leakybins tail`.
@@ -30,7 +31,7 @@ pub(super) struct TailArgs {
     #[command(subcommand)]
     process: ProcessSpec,
     #[command(flatten)]
-    question: Question,
+    question: Asked,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
@@ -39,10 +40,16 @@ pub(super) struct TailArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Tail")]
-struct Question {
+struct Asked {
     /// Levels k of which P(max load >= k) is estimated
     #[arg(long, global = true, value_name = "GRID", default_value = "8..24")]
     levels: grid::Counts,
+    /// Ask for the max load after this round, from the start, instead of the stationary state
+    #[arg(long, global = true, value_name = "ROUND", value_parser = count, conflicts_with = "within")]
+    at_round: Option<u64>,
+    /// Ask for the largest max load in so many rounds from the start, instead of the stationary state
+    #[arg(long, global = true, value_name = "ROUNDS", value_parser = count)]
+    within: Option<u64>,
     /// Stop when half the width of every interval is at most this fraction of its estimate, and no level is in doubt
     #[arg(long, global = true, value_name = "FRACTION", allow_hyphen_values = true)]
     rel_err: Option<f64>,
@@ -64,10 +71,17 @@ struct Question {
 impl TailArgs {
     /// The specification, whose seed may be still to choose.
     fn spec(&self) -> anyhow::Result<Spec> {
-        let Question { ref levels, rel_err, max_islands, max_time, confidence, seed } = self.question;
-        if !matches!(self.process.start(), Start::Empty | Start::MeanField) {
+        let Asked { ref levels, at_round, within, rel_err, max_islands, max_time, confidence, seed } = self.question;
+        let question = match (at_round, within) {
+            (Some(round), _) => Question::AtRound(round),
+            (None, Some(rounds)) => Question::Within(rounds),
+            (None, None) => Question::Stationary,
+        };
+        if question == Question::Stationary && !matches!(self.process.start(), Start::Empty | Start::MeanField) {
             let start = self.process.start();
-            let reason = format!("start = {start} has no effect on the stationary state; leave --start out");
+            let reason = format!(
+                "start = {start} has no effect on the stationary state; leave --start out, or ask for --at-round or --within"
+            );
             return Err(Refused(reason).into());
         }
         let mut levels = levels.0.clone();
@@ -76,6 +90,7 @@ impl TailArgs {
         let most = if rel_err.is_some() || max_time.is_some() { 1 << 16 } else { 64 };
         let spec = Spec {
             process: self.process.clone(),
+            question,
             seed: seed.unwrap_or(0),
             levels,
             confidence: Confidence::new(confidence)?,

@@ -33,12 +33,15 @@ mod estimate;
 mod island;
 mod one_bin;
 mod pilot;
+mod plain;
+mod question;
 pub mod report;
 mod scheme;
 mod share;
 mod sources;
 
 pub use estimate::{Doubt, Estimate, Method};
+pub use question::{MAX_ROUNDS, Question};
 
 use crate::backend::{BackendError, Control};
 use crate::process::{ParameterError, ProcessSpec};
@@ -63,8 +66,10 @@ pub const MAX_LEVEL: u64 = 1 << 20;
 /// What is asked: all that fixes the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// The process; its start is not looked at.
+    /// The process; in the stationary state its start is not looked at.
     pub process: ProcessSpec,
+    /// When the levels are to be reached.
+    pub question: Question,
     /// Seed of all randomness.
     pub seed: u64,
     /// Levels k of P(max load >= k), in balls after the deletions of a round; ascending.
@@ -101,8 +106,14 @@ pub enum TailError {
     /// Not a time.
     #[error("max-time = {0} s is not allowed; use a positive number of seconds, or 10m, 2h")]
     MaxTime(f64),
+    /// Not a round.
+    #[error("{0} is not allowed (rounds are counted from 1); use 1 to 2^40 rounds")]
+    Rounds(Question),
     /// Loads that grow for ever.
-    #[error("as many balls arrive as leave: there is no stationary state; use lambda < 1")]
+    #[error(
+        "as many balls arrive as leave: there is no stationary state; use lambda < 1, or ask for a \
+         round (--at-round) or a horizon (--within)"
+    )]
     NotStationary,
     /// A process that cannot be made to reach a level.
     #[error(
@@ -177,6 +188,11 @@ impl Spec {
             return Err(TailError::MaxTime(seconds));
         }
         let bins = self.process.bins();
+        match self.question.horizon() {
+            Some(1..=MAX_ROUNDS) => return Ok(()),
+            Some(_) => return Err(TailError::Rounds(self.question)),
+            None => {}
+        }
         if bins > 0 && self.process.expected_balls() >= bins as f64 {
             return Err(TailError::NotStationary);
         }

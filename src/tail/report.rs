@@ -10,7 +10,9 @@
 //! | `profile_stream_version` | integer | version of the drawn bits of profiles: [`PROFILE_STREAM_VERSION`] |
 //! | `tail_version` | integer | version of the method: [`TAIL_VERSION`] |
 //! | `process` | string | the process, as in `leakybins tail PROCESS` |
-//! | `parameters` | object | its parameters, as in a [run](crate::report::json); `start` has no effect |
+//! | `parameters` | object | its parameters, as in a [run](crate::report::json); `start` has no effect in the stationary state |
+//! | `when` | string | when the level is to be reached: `stationary`, `at round 100`, or `within 100 rounds` |
+//! | `horizon` | integer or null | that round, or number of rounds |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
 //! | `confidence` | number | probability with which an interval covers |
 //! | `rel_err` | number or null | relative error at which the run was to end |
@@ -27,7 +29,7 @@
 //! | field | type | meaning |
 //! |---|---|---|
 //! | `k` | integer | the level: P(max load >= k) after the deletions of a round |
-//! | `method` | string | `plain` (counted along the plain chains) or `stage` |
+//! | `method` | string | `plain` (counted along the plain chains), `stage`, or `one-bin` (a bin followed alone) |
 //! | `p` | number | the estimate |
 //! | `low`, `high` | number or null | limits of its t interval over the islands, each level for itself |
 //! | `rel_err` | number or null | half the width of the interval over the estimate |
@@ -45,17 +47,20 @@
 //!
 //! The CSV has the fields of a level as columns, without `doubts`; where something is null the cell is empty.
 
-use super::{Doubt, Estimate, Method, Outcome, Reason, Spec, TAIL_VERSION};
+use super::{Doubt, Estimate, Method, Outcome, Question, Reason, Spec, TAIL_VERSION};
 use crate::process::{Measure, ProcessSpec};
 use crate::profile::PROFILE_STREAM_VERSION;
 use crate::report::{Render, field, grouped, human, parameters, percent, pretty, probability, wrapped};
-use crate::theory;
+use crate::theory::When;
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::io;
 
 /// Version of the format described on this page.
 pub const SCHEMA: u32 = 1;
+
+/// Rounds up to which the law at a round is computed for comparison: it takes a moment.
+const KNOWN_ROUNDS: u64 = 4096;
 
 /// The outcome, ready to be written.
 #[derive(Debug, Serialize)]
@@ -67,6 +72,8 @@ pub struct Report<'a> {
     tail_version: u32,
     #[serde(flatten)]
     process: &'a ProcessSpec,
+    when: String,
+    horizon: Option<u64>,
     seed: u64,
     confidence: f64,
     rel_err: Option<f64>,
@@ -101,7 +108,12 @@ impl<'a> Report<'a> {
     /// The report of `outcome`, which `spec` gave.
     #[must_use]
     pub fn new(spec: &'a Spec, outcome: &'a Outcome) -> Self {
-        let theory = theory::stationary(&spec.process, Measure::Post);
+        let when = match spec.question {
+            Question::Stationary => Some(When::Stationary),
+            Question::AtRound(round) if round <= KNOWN_ROUNDS => Some(When::Round(round)),
+            Question::AtRound(_) | Question::Within(_) => None,
+        };
+        let theory = when.and_then(|when| spec.process.predict(when, Measure::Post).ok());
         let level = |of: &'a Estimate| Level {
             k: of.k,
             method: of.method,
@@ -125,6 +137,8 @@ impl<'a> Report<'a> {
             profile_stream_version: PROFILE_STREAM_VERSION,
             tail_version: TAIL_VERSION,
             process: &spec.process,
+            when: spec.question.to_string(),
+            horizon: spec.question.horizon(),
             seed: spec.seed,
             confidence: spec.confidence.level(),
             rel_err: spec.rel_err,
@@ -141,9 +155,10 @@ impl<'a> Report<'a> {
     fn write_table(&self, out: &mut String) -> fmt::Result {
         let version = env!("CARGO_PKG_VERSION");
         field(out, "process", &[self.process.name().to_owned()])?;
-        // What is asked is stationary: the start has no effect.
-        let parameters = parameters(self.process).into_iter().filter(|text| !text.starts_with("start "));
-        field(out, "parameters", &parameters.collect::<Vec<_>>())?;
+        let mut parameters = parameters(self.process);
+        // The stationary state knows no start.
+        parameters.retain(|text| self.horizon.is_some() || !text.starts_with("start "));
+        field(out, "parameters", &parameters)?;
         let time = format!("{:.3} s", self.elapsed_s);
         field(out, "tail", &[format!("islands {}", self.islands), format!("rounds {}", grouped(self.rounds)), time])?;
         let stages = match (self.stages.first(), self.stages.last()) {
@@ -156,7 +171,7 @@ impl<'a> Report<'a> {
         field(out, "version", &[&[format!("leakybins {version}")], &versions[..]].concat())?;
 
         let interval = format!("{} % interval", percent(self.confidence));
-        writeln!(out, "\nmax load M after the deletions of a round, in balls; stationary")?;
+        writeln!(out, "\nmax load M after the deletions of a round, in balls; {}", self.when)?;
         writeln!(out, "{:>7} {:>9} {interval:>19} {:>7} {:>9} {:>7} {:>8}", "", "", "rel.", "effective", "ances-", "")?;
         writeln!(
             out,

@@ -2,9 +2,11 @@
 
 use super::chain::{Chain, Profiles, Walker};
 use super::estimate::Method;
-use super::island::{Course, Island};
+use super::island::Island;
 use super::one_bin::OneBin;
 use super::pilot::{Plan, shortest};
+use super::plain::Course;
+use super::question::Question;
 use super::share::{Seen, Share};
 use super::{Spec, TailError};
 use crate::backend::{Control, StreamKind};
@@ -17,6 +19,8 @@ use crate::profile::{Count, ProfileChain, TailChain};
 const VARIANCE: f64 = 0.15;
 /// That of what one bin says where all bins are followed too: about what these leave of it, in as much time.
 const VARIANCE_BESIDE_ALL: f64 = 0.05;
+/// Paths of all bins beside one bin.
+const PATHS_BESIDE: u64 = 16;
 /// Mean numbers of bins from which on those of two bins at the level at once are looked at.
 const PAIRS: f64 = 1e-4;
 /// Least weight of the mean number of bins: where there are always several, it adds more than it takes away.
@@ -26,6 +30,7 @@ const LEAST: f64 = 0.05;
 pub(super) struct Scheme {
     chain: Box<dyn ProfileChain>,
     seed: u64,
+    question: Question,
     levels: Vec<u64>,
     /// The law of the balls of a bin where one is followed alone.
     one_bin: Option<[(f64, Count); 2]>,
@@ -37,22 +42,28 @@ pub(super) struct Scheme {
 }
 
 impl Scheme {
-    /// Builds the process and runs the pilot.
+    /// Builds the process and runs the pilot. The stationary state is begun from the mean field.
     pub(super) fn find(spec: &Spec, control: &Control) -> Result<Self, TailError> {
         let build = |process: &ProcessSpec| match process.build_for(StreamKind::Profile)? {
             Form::Profile(chain) if chain.tail().is_some() => Ok(chain),
             _ => Err(TailError::Unsupported(spec.process.name())),
         };
-        // Without such a form there is no need to look at its mean field.
-        build(&spec.process)?;
-        let chain = build(&spec.process.with_start(Start::MeanField))?;
-        let (levels, memory, one_bin) = (&spec.levels, spec.memory(), chain.one_bin());
+        let mut chain = build(&spec.process)?;
+        let (question, levels) = (spec.question, &spec.levels);
+        if question == Question::Stationary {
+            chain = build(&spec.process.with_start(Start::MeanField))?;
+        }
+        let memory = if question == Question::Stationary { spec.memory() } else { 1.0 };
+        // Profiles do not know which of their bins was at a level before.
+        let one_bin = chain.one_bin().filter(|_| !matches!(question, Question::Within(_)));
         let walker = &mut Walker::new(spec.seed, u32::MAX, control);
         let mut controls = vec![None; levels.len()];
         let plan = if let Some(law) = one_bin {
             let highest = *levels.last().expect("a level is asked for");
             let bin = OneBin::new(&*chain, law, highest);
-            let find = |walker, variance| Plan::find(Island::new(&bin, walker), levels, memory, variance);
+            let find = |walker, variance| {
+                Plan::find(Island::new(&bin, walker, question), (question, levels), memory, variance)
+            };
             let mut plan = find(walker, VARIANCE)?;
             for (control, p) in controls.iter_mut().zip(&plan.fractions) {
                 let bins = chain.bins() as f64 * p;
@@ -64,11 +75,11 @@ impl Scheme {
             }
             plan
         } else {
-            Plan::find(Island::new(&Profiles(of(&*chain)), walker), levels, memory, VARIANCE)?
+            Plan::find(Island::new(&Profiles(of(&*chain)), walker, question), (question, levels), memory, VARIANCE)?
         };
-        let shortest = shortest(memory);
-        let beside = Course { every: shortest.rounds, ..shortest };
-        Ok(Self { chain, seed: spec.seed, levels: levels.clone(), one_bin, plan, beside, controls })
+        let shortest = shortest(question, memory);
+        let beside = Course { every: shortest.looks, looks: shortest.looks.max(PATHS_BESIDE), ..shortest };
+        Ok(Self { chain, seed: spec.seed, question, levels: levels.clone(), one_bin, plan, beside, controls })
     }
 
     /// Levels of the stages, ascending, and the excursions of each in an island.
@@ -97,25 +108,25 @@ impl Scheme {
         let walker = &mut Walker::new(self.seed, number, control);
         let all = Profiles(of(&*self.chain));
         let Some(law) = self.one_bin else {
-            let levels = self.climb(&mut Island::new(&all, walker), 1.0)?;
+            let levels = self.climb(&mut Island::new(&all, walker, self.question), 1.0)?;
             return Ok(Share { rounds: walker.rounds(), levels });
         };
         let highest = *self.levels.last().expect("a level is asked for");
         let bin = OneBin::new(&*self.chain, law, highest);
         let bins = self.chain.bins();
-        let mut levels = self.climb(&mut Island::new(&bin, walker), bins as f64)?;
+        let mut levels = self.climb(&mut Island::new(&bin, walker, self.question), bins as f64)?;
         // A round of all bins is as many rounds of one.
         let of_one_bin = walker.rounds();
         let mut share = Share { rounds: of_one_bin.div_ceil(bins), levels: Vec::new() };
         let beside: Vec<_> = (0..levels.len()).filter_map(|level| Some((level, self.controls[level]?))).collect();
         if !beside.is_empty() {
             let counted: Vec<u64> = beside.iter().map(|(level, _)| self.levels[*level]).collect();
-            let plain = Island::new(&all, walker).plain(self.beside, &counted)?;
-            let rounds = self.beside.rounds as f64;
+            let plain = Island::new(&all, walker, self.question).plain(self.beside, &counted)?;
+            let looks = self.beside.looks as f64;
             for (((level, control), visits), reaching) in beside.into_iter().zip(plain.visits).zip(plain.bins) {
                 let of_one = std::mem::take(&mut levels[level]);
-                let of_all = Seen::of(visits.into_iter().map(|v| v as f64 / rounds).zip(0..));
-                let probability = of_all.probability + control * (of_one.probability - reaching as f64 / rounds);
+                let of_all = Seen::of(visits.into_iter().map(|v| v as f64 / looks).zip(0..));
+                let probability = of_all.probability + control * (of_one.probability - reaching as f64 / looks);
                 let seen = if counts_little(control) { of_all } else { of_one };
                 levels[level] = Seen { probability, ..seen };
             }
@@ -130,11 +141,11 @@ impl Scheme {
         let first = plan.stages.first().map_or(u64::MAX, |stage| stage.0);
         let (counted, _) = self.levels.split_at(self.levels.partition_point(|&k| k < first));
         let plain = island.plain(plan.course, counted)?;
-        let rounds = plan.course.rounds as f64 / bins;
-        let of_visits = |visits: &Vec<u64>| Seen::of(visits.iter().map(|&v| v as f64 / rounds).zip(0..));
+        let looks = plan.course.looks as f64 / bins;
+        let of_visits = |visits: &Vec<u64>| Seen::of(visits.iter().map(|&v| v as f64 / looks).zip(0..));
         let mut levels: Vec<Seen> = plain.visits.iter().map(of_visits).collect();
         if !plan.stages.is_empty() {
-            island.begin(plain, plan.stages.iter().map(|stage| stage.0).collect());
+            island.begin(plain.states, plan.stages.iter().map(|stage| stage.0).collect());
         }
         let mut before = None;
         for (stage, &(level, entrances)) in plan.stages.iter().enumerate() {
@@ -142,12 +153,11 @@ impl Scheme {
             let end = next.unwrap_or(u64::MAX);
             let counted: Vec<u64> = self.levels.iter().copied().filter(|k| (level..end).contains(k)).collect();
             let seen = island.stage(stage, entrances, next, &counted)?;
-            let of = |i: usize| {
-                seen.excursions.iter().map(move |way| (bins * way.weight * way.visits[i] as f64, way.ancestor))
-            };
+            let of =
+                |i: usize| seen.excursions.iter().map(move |way| (bins * way.weight * way.visits[i], way.ancestor));
             levels.extend((0..counted.len()).map(|i| Seen::of(of(i))));
             if next.is_some() {
-                island.add(seen.states, stage + 1, before.replace(entrances))?;
+                island.add(seen, stage + 1, before.replace(entrances))?;
             }
         }
         Ok(levels)
