@@ -1,8 +1,10 @@
 //! The GPU, through wgpu: the same bits as every other backend, on whatever adapter there is.
 //!
 //! A block is cut into chunks whose loads fit the device at once; a chunk runs in submissions of as many rounds as the
-//! time budget allows; after each, the tallies come back and are added up here as integers of 64 and 128 bits.
+//! time budget allows; after each, the tallies come back and are added up here as integers of 64 and 128 bits. When the block
+//! is to be kept in the middle, the submissions in flight are waited for, and the states come back, too.
 
+mod cells;
 mod check;
 mod chunk;
 pub mod compose;
@@ -13,7 +15,11 @@ pub mod records;
 
 pub use device::{AdapterKind, AdapterSummary, adapters};
 
-use super::{Backend, BackendError, BlockResult, Control, Job, Options, Work, check_conservation};
+use super::segments::Left;
+use super::{
+    Backend, BackendError, BlockResult, Control, Job, Keeper, Options, Partial, Unkept, Work, check_conservation,
+};
+use crate::journal::MOST_LOADS;
 use crate::rng::Draws;
 use crate::rng::bounded::Packing;
 use crate::stats::Tally;
@@ -152,14 +158,21 @@ impl Gpu {
         self.submissions = 0;
     }
 
-    fn block(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-        let mut result = BlockResult { tally: Tally::default(), loads: Vec::new() };
+    fn block(
+        &mut self,
+        job: &Job<'_>,
+        block: Range<u64>,
+        control: &Control,
+        keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         let kernel = job.process.kernel();
+        let mut partial = keeper.resume().unwrap_or_else(|| Partial::fresh(block.clone()));
+        partial.left.sort_unstable_by_key(|(replica, _)| *replica);
+        control.advance(partial.done(job.schedule.rounds));
+        let mut loads = Vec::new();
         let mut form = Form::first(block.end - block.start);
-        let mut start = block.start;
-        while start < block.end {
-            let plan = plan::plan(&self.device, &self.tuning, job, block.end - start, form)?;
-            let replicas = start..(start + plan.replicas).min(block.end);
+        while !partial.left.is_empty() {
+            let plan = plan::plan(&self.device, &self.tuning, job, alike(&partial.left), form)?;
             let mut source = chunk::source(&kernel, &plan);
             if let Some(mutate) = self.tuning.mutate {
                 source = mutate(&source);
@@ -181,21 +194,52 @@ impl Gpu {
                     device.device.destroy();
                 }
             };
-            let ended = match Chunk::new(&self.device, pipelines, job, plan, form, replicas.clone())? {
-                Ok(chunk) => chunk.run(self.budget, control, &mut submitted)?,
+            let (left, others) = partial.left.split_at(plan.replicas as usize);
+            let has_room = plan.replicas * kernel.words() as u64 <= MOST_LOADS;
+            let keeping = Keeping { keeper: if has_room { keeper } else { &Unkept }, tally: &partial.tally, others };
+            let ended = match Chunk::new(&self.device, pipelines, job, plan, form, left)? {
+                Ok(chunk) => chunk.run(self.budget, control, &keeping, &mut submitted)?,
                 Err(larger) => Ended::Outgrown(larger),
             };
             match ended {
                 Ended::Outgrown(larger) => form = larger,
-                Ended::Done(chunk) => {
-                    check_conservation(&chunk.tally, &replicas)?;
-                    result.tally.merge(&chunk.tally);
-                    result.loads.extend(chunk.loads);
-                    start = replicas.end;
+                Ended::Done(shown) => {
+                    partial.left.drain(..plan.replicas as usize);
+                    partial = partial.merged(shown.partial);
+                    loads.extend(shown.loads);
                 }
             }
         }
-        Ok(result)
+        check_conservation(&partial.tally, &block)?;
+        Ok(BlockResult { tally: partial.tally, loads })
+    }
+}
+
+/// How many replicas from the first on follow each other, and are at the same round.
+fn alike(left: &[Left]) -> u64 {
+    let round = |(_, begun): &Left| begun.as_ref().map(|begun| begun.round);
+    let follows = |pair: &&[Left]| pair[0].0 + 1 == pair[1].0 && round(&pair[0]) == round(&pair[1]);
+    1 + left.windows(2).take_while(follows).count() as u64
+}
+
+/// The keeper of a block, for one of its chunks.
+struct Keeping<'a> {
+    keeper: &'a dyn Keeper,
+    /// What the chunks before have shown.
+    tally: &'a Tally,
+    /// The replicas left that are not in the chunk.
+    others: &'a [Left],
+}
+
+impl Keeping<'_> {
+    fn is_due(&self) -> bool {
+        self.keeper.is_due()
+    }
+
+    /// Keeps the block, of which `chunk` is in the middle.
+    fn keep(&self, chunk: Partial) {
+        let rest = Partial { tally: self.tally.clone(), left: self.others.to_vec() };
+        self.keeper.keep(&rest.merged(chunk));
     }
 }
 
@@ -209,9 +253,21 @@ impl Backend for Gpu {
     }
 
     fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        self.run_kept(work, block, control, &Unkept)
+    }
+
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         let Work::Bins(job) = work else { return Err(self.stream().refuse()) };
+        // The loads of finished replicas are not in a snapshot.
+        let keeper = if job.keep_loads { &Unkept } else { keeper };
         // wgpu panics where a device is lost while it waits.
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.block(job, block, control)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.block(job, block, control, keeper)));
         match outcome {
             Ok(Err(BackendError::Device(error))) => match self.device.loss() {
                 Some(reason) => Err(BackendError::Lost(reason)),
