@@ -8,11 +8,12 @@ mod sitting;
 use common::{gpu, run_on_gpu};
 use leakybins::backend::gpu::Tuning;
 use leakybins::backend::gpu::compose::Layout;
-use leakybins::backend::{Backend, Control, Host, Partial, Pool};
+use leakybins::backend::{Backend, Begun, Control, Host, Keeper, Partial, Pool, StreamKind, Work};
 use leakybins::journal::MOST_LOADS;
 use leakybins::process::leaky::Parameters;
-use leakybins::process::{Measure, ProcessSpec, capped, repeated};
+use leakybins::process::{Measure, ProcessSpec, Reference, Runner, capped, repeated};
 use leakybins::run::{Event, Schedule, Spec};
+use leakybins::stats::Record;
 use libtest_mimic::Failed;
 use sitting::{Mortal, Sitting, change_states, expected, is_killed};
 use std::fs;
@@ -24,6 +25,7 @@ fn main() {
     run_on_gpu(&[
         ("a_block_that_is_killed_at_any_snapshot_goes_on", a_block_that_is_killed_at_any_snapshot_goes_on),
         ("a_block_goes_back_and_forth", a_block_goes_back_and_forth),
+        ("replicas_at_different_rounds_go_on_together", replicas_at_different_rounds_go_on_together),
         ("a_block_of_several_chunks_goes_on", a_block_of_several_chunks_goes_on),
         ("a_load_outgrows_its_form_between_snapshots", a_load_outgrows_its_form_between_snapshots),
         ("a_run_that_is_interrupted_keeps_its_block", a_run_that_is_interrupted_keeps_its_block),
@@ -148,25 +150,97 @@ fn a_block_goes_back_and_forth() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Has a block in the middle.
+struct Given {
+    partial: Partial,
+    /// Whether it is to be kept after each submission.
+    due: bool,
+    kept: AtomicUsize,
+}
+
+impl Keeper for Given {
+    fn resume(&self) -> Option<Partial> {
+        Some(self.partial.clone())
+    }
+
+    fn is_due(&self) -> bool {
+        self.due
+    }
+
+    fn keep(&self, _: &Partial) {
+        self.kept.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn replicas_at_different_rounds_go_on_together() -> Result<(), Failed> {
+    const REPLICAS: u64 = 21;
+    let layout = |layout| Tuning { layout: Some(layout), ..submissions(7) };
+    let again = ProcessSpec::Repeated(repeated::Parameters { n: 300, start: "one-bin:500".parse()? });
+    for (process, tuning, due) in [
+        (leaky(1000, "empty"), layout(Layout::Workgroup), true),
+        (leaky(1000, "empty"), layout(Layout::Storage), false),
+        (leaky(1000, "random:900"), layout(Layout::Grid), true),
+        (again, layout(Layout::Grid), false),
+        (capped(500, "mean-field"), submissions(7), true),
+        (capped(500, "mean-field"), submissions(7), false),
+    ] {
+        let what = format!("{process:?}, {:?}, due: {due}", tuning.layout);
+        let spec = spec(process, 60, REPLICAS);
+        let form = spec.process.build_for(StreamKind::Bins)?;
+        let work = spec.work(&form, false);
+        let Work::Bins(job) = work else { panic!("single bins") };
+        // Some are finished, some not begun, and no two of the others at the same round.
+        let mut given = Given { partial: Partial::default(), due, kept: AtomicUsize::new(0) };
+        for replica in 0..REPLICAS {
+            let round = [60, 0, replica * 11 % 59 + 1][replica as usize % 3];
+            if round == 0 {
+                given.partial.left.push((replica, None));
+                continue;
+            }
+            let (mut state, mut record) = (vec![0; job.process.words()], Record::default());
+            let balls = |state: &[u32]| state.iter().map(|&balls| u128::from(balls)).sum::<u128>();
+            job.process.start(job.seed, replica as u32, &mut state);
+            given.partial.tally.initial_balls += balls(&state);
+            let mut reference = Reference(job.process);
+            reference.advance(job.seed, replica as u32, &mut state, 0..round, &job.schedule, &mut record);
+            if round == 60 {
+                given.partial.tally.final_balls += balls(&state);
+                given.partial.tally.add(&record);
+            } else {
+                let state = state.into_iter().map(u64::from).collect();
+                given.partial.left.push((replica, Some(Box::new(Begun { round, state, record }))));
+            }
+        }
+        let control = Control::default();
+        let result = gpu(tuning).run_kept(&work, 0..REPLICAS, &control, &given)?;
+        assert_eq!(result.tally, expected(&spec, cpu()).tally, "{what}");
+        assert_eq!(control.rounds(), REPLICAS * 60, "{what}");
+        assert_eq!(given.kept.into_inner() > 0, due, "{what}");
+    }
+    Ok(())
+}
+
 fn a_block_of_several_chunks_goes_on() -> Result<(), Failed> {
-    // The counters of such loads leave room for a few replicas at once, and of each there is one snapshot.
+    // The counters of such loads leave room for a few replicas at once.
     let spec = spec(leaky(8, "one-bin:5000000"), 30, 10);
-    let mut at_once = 0;
-    for kill in [1, 2] {
+    // Whether replicas are finished, and whether others are under way.
+    let mut wanted = vec![(false, true), (true, false), (true, true)];
+    // Slow submissions are followed by shorter ones, so that there may be more snapshots.
+    for kill in 1..100 {
         let sitting = Sitting::new(spec.clone());
         let (ended, _) = sitting.run(&mut mortal(on_gpu(submissions(10)), kill));
-        assert!(is_killed(&ended), "{ended:?}");
+        assert!(is_killed(&ended), "{ended:?}; not seen: {wanted:?}");
         let snapshot: serde_json::Value = serde_json::from_slice(&fs::read(sitting.snapshot())?)?;
         let replicas = |of: &str| snapshot[of].as_array().map_or(0, |replicas| replicas.len() as u64);
-        let seen = [snapshot["tally"]["replicas"].as_u64().unwrap_or(0), replicas("begun"), replicas("fresh")];
-        if kill == 1 {
-            at_once = replicas("begun");
-            assert!((1..10).contains(&at_once) && seen == [0, at_once, 10 - at_once], "{seen:?}");
-        } else {
-            let second = at_once.min(10 - at_once);
-            assert_eq!(seen, [at_once, second, 10 - at_once - second]);
+        let [finished, begun] = [snapshot["tally"]["replicas"].as_u64().unwrap_or(0), replicas("begun")];
+        assert!(finished + begun + replicas("fresh") == 10 && begun < 10, "{finished}, {begun}");
+        if let Some(found) = wanted.iter().position(|&of| of == (finished > 0, begun > 0)) {
+            wanted.swap_remove(found);
+            goes_on(&format!("{finished} finished, {begun} begun"), &sitting, on_gpu(submissions(10)));
         }
-        goes_on(&format!("killed at snapshot {kill}"), &sitting, on_gpu(submissions(10)));
+        if wanted.is_empty() {
+            break;
+        }
     }
     Ok(())
 }

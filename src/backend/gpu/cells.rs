@@ -40,15 +40,20 @@ impl Cells {
         Cow::Owned(states.par_chunks(self.words).flat_map_iter(wide).collect())
     }
 
-    /// Of each replica, the bytes of its bins and those of the balls elsewhere.
-    fn replicas<'b>(&self, bytes: &'b [u8]) -> impl IndexedParallelIterator<Item = (&'b [u8], &'b [u8])> + use<'b> {
+    /// Bytes of a replica, and those of its bins.
+    fn sizes(&self) -> (usize, usize) {
         let loads = self.bins * self.per_bin;
-        let cells = loads + self.words - self.bins;
-        bytes.par_chunks_exact(WORD * cells).map(move |replica| replica.split_at(WORD * loads))
+        (WORD * (loads + self.words - self.bins), WORD * loads)
     }
 
-    /// Balls of all replicas.
-    pub(super) fn balls(&self, bytes: &[u8]) -> u128 {
+    /// Of each replica, the bytes of its bins and those of the balls elsewhere.
+    fn replicas<'b>(&self, bytes: &'b [u8]) -> impl IndexedParallelIterator<Item = (&'b [u8], &'b [u8])> + use<'b> {
+        let (replica, loads) = self.sizes();
+        bytes.par_chunks_exact(replica).map(move |replica| replica.split_at(loads))
+    }
+
+    /// Balls of each replica.
+    pub(super) fn balls(&self, bytes: &[u8]) -> Vec<u128> {
         let bin = WORD * self.per_bin;
         let sum = |part: &[u8], stride| part.chunks_exact(stride).map(|of| u64::from(first_word(of))).sum::<u64>();
         let balls = self.replicas(bytes).map(|(loads, elsewhere)| {
@@ -56,7 +61,7 @@ impl Cells {
             let loads: u64 = loads.par_chunks(bin << 14).map(|part| sum(part, bin)).sum();
             u128::from(loads) + u128::from(sum(elsewhere, WORD))
         });
-        balls.sum()
+        balls.collect()
     }
 
     /// The loads of all bins, replica-major.
@@ -65,14 +70,12 @@ impl Cells {
         self.replicas(bytes).flat_map(|(loads, _)| loads.par_chunks_exact(bin).map(first_word)).collect()
     }
 
-    /// The state of each replica.
-    pub(super) fn states(&self, bytes: &[u8]) -> Vec<Vec<u64>> {
-        let bin = WORD * self.per_bin;
-        let state = |(loads, elsewhere): (&[u8], &[u8])| {
-            let words = loads.chunks_exact(bin).chain(elsewhere.chunks_exact(WORD));
-            words.map(|word| first_word(word).into()).collect()
-        };
-        self.replicas(bytes).map(state).collect()
+    /// The state of the replica in `slot`.
+    pub(super) fn state(&self, bytes: &[u8], slot: usize) -> Vec<u64> {
+        let (replica, loads) = self.sizes();
+        let (loads, elsewhere) = bytes[replica * slot..][..replica].split_at(loads);
+        let words = loads.chunks_exact(WORD * self.per_bin).chain(elsewhere.chunks_exact(WORD));
+        words.map(|word| first_word(word).into()).collect()
     }
 }
 
@@ -95,9 +98,9 @@ mod tests {
         for cells in [narrow, wide] {
             let words = cells.of(&states);
             let bytes = bytemuck::cast_slice(&words);
-            assert_eq!(cells.states(bytes), [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], "{cells:?}");
+            assert_eq!([0, 1].map(|slot| cells.state(bytes, slot)), [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], "{cells:?}");
             assert_eq!(cells.loads(bytes), [1, 2, 3, 6, 7, 8], "{cells:?}");
-            assert_eq!(cells.balls(bytes), 55, "{cells:?}");
+            assert_eq!(cells.balls(bytes), [15, 40], "{cells:?}");
         }
     }
 }

@@ -1,12 +1,13 @@
-//! One chunk: replicas whose loads are on the device at the same time, through all their rounds.
+//! One chunk: replicas whose loads are on the device at the same time, until the first of them are finished: all together,
+//! unless some were begun before.
 
-use super::Keeping;
 use super::cells::Cells;
 use super::compose::{self, Layout, Unit};
 use super::device::Device;
 use super::plan::{Form, MAX_DIMENSION, Plan};
 use super::ramp::Ramp;
 use super::records::{Run, Seen, State, join_words};
+use super::{Keeping, next_round, rounds_of};
 use crate::backend::segments::Left;
 use crate::backend::{BackendError, Begun, Control, Job, Partial, check_conservation, memory};
 use crate::process::Kernel;
@@ -15,7 +16,6 @@ use crate::stats::{Flow, Histogram, Record, Tally};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use wgpu::BufferUsages;
@@ -114,17 +114,17 @@ pub(super) fn pipeline(
 
 /// How a chunk ended.
 pub(super) enum Ended {
-    /// All rounds are done.
-    Done(Box<Shown>),
+    /// Those that were ahead of all others are finished, which are all where none was.
+    Finished(Box<Shown>),
     /// A value did not fit the form.
     Outgrown(Form),
 }
 
 /// What a chunk has shown by the end of a round.
 pub(super) struct Shown {
-    /// Its part of the block: finished after the last round, and under way before.
+    /// Its part of the block.
     pub(super) partial: Partial,
-    /// The loads after the last round, where they are wanted.
+    /// The loads of finished replicas, where they are wanted.
     pub(super) loads: Vec<u32>,
 }
 
@@ -144,11 +144,12 @@ pub(super) struct Chunk<'a> {
     job: &'a Job<'a>,
     plan: Plan,
     form: Form,
-    replicas: Range<u64>,
-    /// The same, each as it was left: all at the same round.
+    /// The replicas, each as it was left.
     left: &'a [Left],
-    /// That round.
+    /// The least of their next rounds.
     first_round: u64,
+    /// Rounds until the first replicas are finished.
+    rounds: u64,
     cells: Cells,
     run: wgpu::Buffer,
     loads: wgpu::Buffer,
@@ -157,8 +158,8 @@ pub(super) struct Chunk<'a> {
     peaks: wgpu::Buffer,
     group: wgpu::BindGroup,
     staging: Vec<wgpu::Buffer>,
-    /// Balls in `first_round`.
-    balls: u128,
+    /// Balls in the beginning: of all replicas, and of those that were not begun.
+    balls: [u128; 2],
     /// What is counted over all replicas since then: the loads of the bins, and waiting times.
     tally: Tally,
     /// All else, one for each replica.
@@ -166,8 +167,7 @@ pub(super) struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Fills the device with the states of `left`, which are replicas that follow each other, all at the same round; a form
-    /// where `form` does not hold them.
+    /// Fills the device with the states of `left`; a form where `form` does not hold them.
     pub(super) fn new(
         device: &'a Device,
         pipelines: &'a Pipelines,
@@ -178,23 +178,22 @@ impl<'a> Chunk<'a> {
     ) -> Result<Result<Self, Form>, BackendError> {
         let kernel = job.process.kernel();
         let count = left.len() as u64;
-        let ((first, begun), cells) = (&left[0], Cells::new(&kernel, form));
-        let (replicas, first_round) = (*first..first + count, begun.as_ref().map_or(0, |begun| begun.round));
+        let (cells, (first_round, last_round)) = (Cells::new(&kernel, form), rounds_of(left));
         let words = plan.variant.cells(&kernel);
         require_memory(device, kernel.packing.bins, words + u64::from(form.levels), count)?;
         let rw = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
         // Buffers are zero when made, which is the form of empty bins.
         let loads = device.buffer("the loads", 4 * words * count, rw)?;
         let states = device.buffer("the states", count * size_of::<State>() as u64, rw)?;
-        let mut balls = 0;
-        if begun.is_some() || !kernel.starts_empty {
+        let mut balls = [0; 2];
+        if plan.variant.staggered || last_round > 0 || !kernel.starts_empty {
             let (start, bins) = (states_of(job, &kernel, left), kernel.packing.bins as usize);
             let states_of_start = || start.par_chunks(kernel.words());
             let max = states_of_start().flat_map(|state| &state[..bins]).copied().max().unwrap_or(0);
             if !form.holds(max) {
                 return Ok(Err(form.grow(max)?));
             }
-            let record = |state: &[u32]| {
+            let record = |(state, replica): (&[u32], &Left)| {
                 let total: u64 = state.iter().map(|&balls| u64::from(balls)).sum();
                 let (loads, pool) = state.split_at(bins);
                 let occupied = loads.iter().filter(|&&load| load > 0).count() as u32;
@@ -204,12 +203,17 @@ impl<'a> Chunk<'a> {
                     total_high: (total >> 32) as u32,
                     occupied,
                     oldest,
+                    replica: replica.0 as u32,
+                    ahead: (next_round(replica) - first_round) as u32,
                     ..State::default()
                 }
             };
-            let records: Vec<State> = states_of_start().map(record).collect();
-            let total = |state: &State| u128::from(join_words(state.total_low, state.total_high));
-            balls = records.iter().map(total).sum();
+            let records: Vec<State> = states_of_start().zip(left).map(record).collect();
+            for (state, (_, begun)) in records.iter().zip(left) {
+                let total = u128::from(join_words(state.total_low, state.total_high));
+                balls[0] += total;
+                balls[1] += if begun.is_none() { total } else { 0 };
+            }
             device.queue.write_buffer(&states, 0, bytemuck::cast_slice(&records));
             device.queue.write_buffer(&loads, 0, bytemuck::cast_slice(&cells.of(&start)));
         }
@@ -243,9 +247,9 @@ impl<'a> Chunk<'a> {
             job,
             plan,
             form,
-            replicas,
             left,
             first_round,
+            rounds: job.schedule.rounds - last_round,
             cells,
             run,
             loads,
@@ -260,7 +264,7 @@ impl<'a> Chunk<'a> {
         }))
     }
 
-    /// Runs all rounds that are left. `submitted` is called after each submission.
+    /// Runs until the first replicas are finished. `submitted` is called after each submission.
     pub(super) fn run(
         mut self,
         budget: Duration,
@@ -268,12 +272,11 @@ impl<'a> Chunk<'a> {
         keeping: &Keeping<'_>,
         submitted: &mut dyn FnMut(&Device),
     ) -> Result<Ended, BackendError> {
-        let total = self.job.schedule.rounds;
-        let replicas = self.replicas.end - self.replicas.start;
+        let (total, replicas) = (self.rounds, self.left.len() as u64);
         let first = FIRST_WORK / (self.job.process.round_work() * replicas as f64);
         let mut ramp = Ramp::new(first as u64, self.plan.most_rounds, budget);
         let mut flights = VecDeque::new();
-        let (mut round, mut submissions, mut reported) = (self.first_round, 0, 0);
+        let (mut round, mut submissions, mut reported) = (0, 0, 0);
         // Whether the device comes to rest, so that the block can be kept.
         let mut pausing = false;
         // Rounds that may have been counted in the max loads since these were read.
@@ -304,7 +307,7 @@ impl<'a> Chunk<'a> {
                     }
                 };
                 if round == total {
-                    return Ok(Ended::Done(Box::new(shown)));
+                    return Ok(Ended::Finished(Box::new(shown)));
                 }
                 keeping.keep(shown.partial);
                 if control.is_cancelled() {
@@ -330,42 +333,43 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// What the chunk has shown by the end of the rounds before `round`, which are all that were submitted; a form where this
-    /// one has lost balls.
-    fn show(&mut self, round: u64) -> Result<Result<Shown, Form>, BackendError> {
+    /// What the chunk has shown in its first `rounds` rounds, which are all that were submitted; a form where this one has lost
+    /// balls.
+    fn show(&mut self, rounds: u64) -> Result<Result<Shown, Form>, BackendError> {
         self.read_peaks()?;
         let bytes = self.read("the read-back of the loads", &self.loads, false)?;
+        let balls = self.cells.balls(&bytes);
         let mut flow = Flow::default();
         self.records.iter().for_each(|record| flow.add(record.flow));
-        let (initial_balls, final_balls) = (self.balls, self.cells.balls(&bytes));
-        let since = Tally { initial_balls, final_balls, flow, ..Tally::default() };
+        let [initial_balls, fresh_balls] = self.balls;
+        let since = Tally { initial_balls, final_balls: balls.iter().sum(), flow, ..Tally::default() };
         if !self.form.wide && !since.conserves_balls() {
             // A narrow load or its joins overflowed, which always loses balls; see shaders/bins.wgsl.
             return Ok(Err(self.form.widen()));
         }
-        check_conservation(&since, &self.replicas)?;
+        check_conservation(&since, &(self.left[0].0..self.left[self.left.len() - 1].0 + 1))?;
         let mut partial = Partial { tally: self.tally.clone(), left: Vec::new() };
-        if matches!(self.left[0], (_, None)) {
-            partial.tally.initial_balls = initial_balls;
+        partial.tally.initial_balls = fresh_balls;
+        for (slot, (replica, balls)) in self.left.iter().zip(balls).enumerate() {
+            let (number, begun) = replica;
+            let (round, record) = (next_round(replica) + rounds, whole(begun.as_deref(), &self.records[slot]));
+            if round == self.job.schedule.rounds {
+                partial.tally.add(&record);
+                partial.tally.final_balls += balls;
+            } else {
+                let (state, record) = (self.cells.state(&bytes, slot), record.into_owned());
+                partial.left.push((*number, Some(Box::new(Begun { round, state, record }))));
+            }
         }
-        let records = self.left.iter().zip(&self.records).map(|((_, begun), since)| whole(begun.as_deref(), since));
-        if round < self.job.schedule.rounds {
-            let begun = records.map(Cow::into_owned).zip(self.cells.states(&bytes));
-            let begun = begun.map(|(record, state)| Some(Box::new(Begun { round, state, record })));
-            partial.left = self.replicas.clone().zip(begun).collect();
-            return Ok(Ok(Shown { partial, loads: Vec::new() }));
-        }
-        records.for_each(|record| partial.tally.add(&record));
-        partial.tally.final_balls = final_balls;
         let loads = if self.job.keep_loads { self.cells.loads(&bytes) } else { Vec::new() };
         Ok(Ok(Shown { partial, loads }))
     }
 
+    /// Submits `rounds` rounds, from the chunk's round `round` on.
     fn submit(&self, round: u64, rounds: u64, staging: usize) -> Flight {
         let Device { device, queue, .. } = self.device;
         let key = key_of(self.job.seed);
-        let replicas = (self.replicas.end - self.replicas.start) as u32;
-        let schedule = &self.job.schedule;
+        let (round, schedule) = (self.first_round + round, &self.job.schedule);
         let (first_sample, every) = sampled(schedule.burn_in, schedule.every, round);
         let (first_loads, loads_every) = match schedule.loads_every {
             0 => (u32::MAX, 1),
@@ -376,8 +380,8 @@ impl<'a> Chunk<'a> {
             key_high: key[1],
             round_low: round as u32,
             round_high: (round >> 32) as u32,
-            first_replica: self.replicas.start as u32,
-            replicas,
+            first_replica: self.left[0].0 as u32,
+            replicas: self.left.len() as u32,
             rounds: rounds as u32,
             first_sample,
             every,
@@ -404,7 +408,7 @@ impl<'a> Chunk<'a> {
 
     fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>, rounds: u64) {
         let kernel = self.job.process.kernel();
-        let replicas = self.replicas.end - self.replicas.start;
+        let replicas = self.left.len() as u64;
         let threads = u64::from(self.plan.variant.workgroup);
         let mut start = |pipeline: &wgpu::ComputePipeline, groups: u64| {
             pass.set_pipeline(pipeline);

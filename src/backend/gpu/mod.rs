@@ -172,7 +172,9 @@ impl Gpu {
         let mut loads = Vec::new();
         let mut form = Form::first(block.end - block.start);
         while !partial.left.is_empty() {
-            let plan = plan::plan(&self.device, &self.tuning, job, alike(&partial.left), form)?;
+            let mut plan = plan::plan(&self.device, &self.tuning, job, within_reach(&partial.left), form)?;
+            let (left, others) = partial.left.split_at(plan.replicas as usize);
+            plan.variant.staggered = is_staggered(left);
             let mut source = chunk::source(&kernel, &plan);
             if let Some(mutate) = self.tuning.mutate {
                 source = mutate(&source);
@@ -194,7 +196,6 @@ impl Gpu {
                     device.device.destroy();
                 }
             };
-            let (left, others) = partial.left.split_at(plan.replicas as usize);
             let has_room = plan.replicas * kernel.words() as u64 <= MOST_LOADS;
             let keeping = Keeping { keeper: if has_room { keeper } else { &Unkept }, tally: &partial.tally, others };
             let ended = match Chunk::new(&self.device, pipelines, job, plan, form, left)? {
@@ -203,10 +204,19 @@ impl Gpu {
             };
             match ended {
                 Ended::Outgrown(larger) => form = larger,
-                Ended::Done(shown) => {
+                Ended::Finished(shown) => {
                     partial.left.drain(..plan.replicas as usize);
                     partial = partial.merged(shown.partial);
+                    partial.left.sort_unstable_by_key(|(replica, _)| *replica);
                     loads.extend(shown.loads);
+                    if !partial.left.is_empty() {
+                        if keeper.is_due() {
+                            keeper.keep(&partial);
+                        }
+                        if control.is_cancelled() {
+                            return Err(BackendError::Cancelled);
+                        }
+                    }
                 }
             }
         }
@@ -215,11 +225,34 @@ impl Gpu {
     }
 }
 
-/// How many replicas from the first on follow each other, and are at the same round.
-fn alike(left: &[Left]) -> u64 {
-    let round = |(_, begun): &Left| begun.as_ref().map(|begun| begun.round);
-    let follows = |pair: &&[Left]| pair[0].0 + 1 == pair[1].0 && round(&pair[0]) == round(&pair[1]);
-    1 + left.windows(2).take_while(follows).count() as u64
+/// Rounds by which a replica of a chunk may be ahead of another; a shader adds a submission's to it.
+const REACH: u64 = 1 << 31;
+
+/// The next round of a replica.
+fn next_round((_, begun): &Left) -> u64 {
+    begun.as_ref().map_or(0, |begun| begun.round)
+}
+
+/// The first and the last of the next rounds.
+fn rounds_of(left: &[Left]) -> (u64, u64) {
+    left.iter().map(next_round).fold((u64::MAX, 0), |(least, most), round| (least.min(round), most.max(round)))
+}
+
+/// How many replicas, the first and those behind it, can be in one chunk.
+fn within_reach(left: &[Left]) -> u64 {
+    let mut span = (u64::MAX, 0);
+    let fits = |replica: &&Left| {
+        let round = next_round(replica);
+        span = (span.0.min(round), span.1.max(round));
+        span.1 - span.0 < REACH
+    };
+    left.iter().take_while(fits).count() as u64
+}
+
+/// Whether these do not follow each other, or are at different rounds.
+fn is_staggered(left: &[Left]) -> bool {
+    let follows = |pair: &[Left]| pair[0].0 + 1 == pair[1].0 && next_round(&pair[0]) == next_round(&pair[1]);
+    !left.windows(2).all(follows)
 }
 
 /// The keeper of a block, for one of its chunks.
@@ -294,5 +327,34 @@ impl Backend for Gpu {
         self.fault = fault;
         self.submissions = 0;
         checked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Begun;
+    use crate::stats::Record;
+
+    #[test]
+    fn replicas_are_together_unless_far_apart_and_staggered_unless_alike() {
+        let at = |rounds: &[(u64, u64)]| -> Vec<Left> {
+            let begun = |round| Begun { round, state: Vec::new(), record: Record::default() };
+            rounds.iter().map(|&(replica, round)| (replica, (round > 0).then(|| Box::new(begun(round))))).collect()
+        };
+        for (rounds, together, staggered) in [
+            (&[(3, 0)][..], 1, false),
+            (&[(3, 0), (4, 0), (5, 0)], 3, false),
+            (&[(3, 7), (4, 7)], 2, false),
+            (&[(3, 7), (5, 7)], 2, true),
+            (&[(3, 7), (4, 8)], 2, true),
+            (&[(3, 0), (4, REACH - 1), (5, 1)], 3, true),
+            (&[(3, REACH), (4, 5), (5, 4), (6, 0), (7, 9)], 3, true),
+            (&[(3, 1), (4, 5), (5, REACH + 1), (6, 0)], 2, true),
+        ] {
+            let left = at(rounds);
+            assert_eq!((within_reach(&left), is_staggered(&left)), (together, staggered), "{rounds:?}");
+        }
+        assert_eq!(rounds_of(&at(&[(3, 7), (4, 2), (5, 9)])), (2, 9));
     }
 }
