@@ -17,9 +17,13 @@ use leakybins::stats::Record;
 use libtest_mimic::Failed;
 use sitting::{Mortal, Sitting, change_states, expected, is_killed};
 use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 fn main() {
     run_on_gpu(&[
@@ -39,6 +43,8 @@ fn main() {
             a_block_that_a_gpu_and_the_cpu_run_leaves_no_snapshot,
         ),
         ("no_snapshot_is_larger_than_the_limit", no_snapshot_is_larger_than_the_limit),
+        ("the_command_goes_on_on_the_cpu_after_a_signal", the_command_goes_on_on_the_cpu_after_a_signal),
+        ("the_command_says_where_there_will_be_no_snapshots", the_command_says_where_there_will_be_no_snapshots),
     ]);
 }
 
@@ -340,5 +346,55 @@ fn no_snapshot_is_larger_than_the_limit() -> Result<(), Failed> {
     let pool = Mortal { kept: Arc::clone(&kept), ..Mortal::new(on_gpu(submissions(1))) };
     sitting.run(&mut pool.into()).0.expect("a result");
     assert_eq!(kept.load(Ordering::SeqCst), 0);
+    Ok(())
+}
+
+/// The command, with @ for the folder.
+fn command(arguments: &str, folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leakybins"));
+    command.args(arguments.replace('@', &format!("{}/", folder.display())).split_whitespace());
+    command
+}
+
+fn the_command_goes_on_on_the_cpu_after_a_signal() -> Result<(), Failed> {
+    const RUN: &str = "run leaky --n 1024 --rounds 4000 --replicas 64 --seed 3 --format json";
+    const ON_GPU: &str = "--backend gpu --allow-software --snapshot-every 0.2 --out @a.jsonl";
+    let folder = tempfile::tempdir()?;
+    let mut child =
+        command(&format!("{RUN} {ON_GPU}"), folder.path()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let begun = Instant::now();
+    while !folder.path().join("a.jsonl.0.snapshot").exists() && begun.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let signal = ["-s", "TERM", &child.id().to_string()].map(str::to_owned);
+    assert!(Command::new("kill").args(signal).status()?.success());
+    let signalled = Instant::now();
+    let code = child.wait()?.code();
+    let mut said = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut said)?;
+    assert_eq!(code, Some(75), "{said}");
+    assert!(signalled.elapsed() < Duration::from_secs(8), "{:?}", signalled.elapsed());
+    // The report of either run has what computed it, and in what time.
+    let tallies = |arguments: &str| -> Result<String, Failed> {
+        let output = command(&format!("{RUN} --backend cpu {arguments}"), folder.path()).output()?;
+        let (said, text) = (String::from_utf8(output.stderr)?, String::from_utf8(output.stdout)?);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains("goes on from its snapshot"), arguments.contains("@a"), "{said}");
+        let is_kept = |line: &&str| !line.starts_with("  \"elapsed_s\":");
+        Ok(text.lines().filter(is_kept).collect::<Vec<_>>().join("\n"))
+    };
+    assert_eq!(tallies("--out @a.jsonl")?, tallies("--out @b.jsonl")?);
+    Ok(())
+}
+
+fn the_command_says_where_there_will_be_no_snapshots() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    for (n, said) in [("2^24", true), ("2^10", false)] {
+        let run = "run leaky --lambda 0.01 --d 1 --rounds 1 --replicas 2 --seed 1 --backend gpu --allow-software";
+        let output = command(&format!("{run} --n {n} --out @{n}.jsonl --snapshot-every 1m"), folder.path()).output()?;
+        let text = String::from_utf8(output.stderr)?;
+        assert!(output.status.success(), "{text}");
+        assert_eq!(text.contains("there will be no snapshots: a GPU has"), said, "{n}: {text}");
+    }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Blocks in segments: replicas that can be left in the middle and taken up again, by another process if need be.
 //!
 //! What is kept of a replica under way is its state, its record so far and its next round: nothing else is carried from
-//! one round to the next, so that where a segment ends is invisible in the result.
+//! one round to the next, so that where a segment ends is invisible in the result. A GPU leaves and takes up the same, in
+//! [chunks](super::gpu).
 
 use super::{BackendError, Control, check_conservation};
 use crate::stats::{Record, Tally};
