@@ -1,7 +1,7 @@
 //! Estimates of levels from islands, and what to think of them.
 
-use super::pilot::Plan;
-use super::{Seen, Share};
+use super::scheme::Scheme;
+use super::share::{Seen, Share};
 use crate::float::powi;
 use crate::stats::interval::Confidence;
 use crate::stats::special::student;
@@ -87,8 +87,8 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn new(levels: &[u64], plan: &Plan) -> Self {
-        let first = plan.stages.first().map_or(u64::MAX, |stage| stage.0);
+    pub(super) fn new(levels: &[u64], scheme: &Scheme) -> Self {
+        let first = scheme.stages().first().map_or(u64::MAX, |stage| stage.0);
         Self { levels: levels.to_vec(), first, islands: Vec::new() }
     }
 

@@ -32,19 +32,18 @@ mod estimate;
 mod island;
 mod pilot;
 pub mod report;
+mod scheme;
+mod share;
 
 pub use estimate::{Doubt, Estimate, Method};
 
-use crate::backend::{BackendError, Control, StreamKind};
-use crate::process::start::Start;
-use crate::process::{Form, ParameterError, ProcessSpec};
-use crate::profile::TailChain;
+use crate::backend::{BackendError, Control};
+use crate::process::{ParameterError, ProcessSpec};
 use crate::run::stopping;
 use crate::stats::interval::{Confidence, IntervalError};
 use estimate::Sums;
-use island::Island;
-use pilot::Plan;
 use rayon::prelude::*;
+use scheme::Scheme;
 use std::time::{Duration, Instant};
 
 /// Version of everything that fixes the numbers of a result beside
@@ -199,27 +198,14 @@ impl Spec {
 pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
     spec.validate()?;
     let begun = Instant::now();
-    let unsupported = || TailError::Unsupported(spec.process.name());
-    let build = |process: &ProcessSpec| match process.build_for(StreamKind::Profile)? {
-        Form::Profile(chain) if chain.tail().is_some() => Ok(chain),
-        _ => Err(unsupported()),
-    };
-    // Without such a form there is no need to look at its mean field.
-    build(&spec.process)?;
-    let chain = build(&spec.process.with_start(Start::MeanField))?;
-    let chain = chain.tail().ok_or_else(unsupported)?;
-    let pilot = Island::new(chain, spec.seed, u32::MAX, control);
-    let plan = Plan::find(pilot, &spec.levels, spec.memory())?;
-
-    let mut sums = Sums::new(&spec.levels, &plan);
+    let scheme = Scheme::find(spec, control)?;
+    let mut sums = Sums::new(&spec.levels, &scheme);
     let mut looks = stopping::looks().map(|look| look.min(spec.max_islands)).peekable();
     let reason = loop {
         let look = looks.next().expect("looks have no end");
         let numbers = sums.islands()..look;
-        let islands: Vec<_> = numbers
-            .into_par_iter()
-            .map(|number| island(chain, spec, &plan, number as u32, control))
-            .collect::<Result<_, _>>()?;
+        let islands: Vec<_> =
+            numbers.into_par_iter().map(|number| scheme.island(number as u32, control)).collect::<Result<_, _>>()?;
         islands.into_iter().for_each(|island| sums.add(island));
         let estimates = sums.estimates(spec.confidence);
         // A level that every round reached has no spread, and needs none.
@@ -240,76 +226,10 @@ pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
     };
     Ok(Outcome {
         levels: sums.estimates(spec.confidence),
-        stages: plan.stages,
+        stages: scheme.stages().to_vec(),
         islands: sums.islands(),
         rounds: sums.rounds(),
         reason,
         elapsed: begun.elapsed(),
     })
-}
-
-/// What one island says of the levels.
-struct Share {
-    rounds: u64,
-    levels: Vec<Seen>,
-}
-
-/// What one island says of a level: sums over its excursions above it.
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    /// Probability: the sum of what the excursions contribute.
-    probability: f64,
-    /// Sum of their squares over the square of their sum.
-    concentration: f64,
-    largest: f64,
-    /// Different states of the plain chain that they come from.
-    ancestors: u64,
-}
-
-impl Seen {
-    /// Of contributions with their ancestors.
-    fn of(contributions: impl Iterator<Item = (f64, u32)>) -> Self {
-        let mut seen = Self::default();
-        let mut ancestors = Vec::new();
-        let positive: Vec<_> = contributions.filter(|(contribution, _)| *contribution > 0.0).collect();
-        seen.probability = positive.iter().map(|of| of.0).sum();
-        for (contribution, ancestor) in positive {
-            let share = contribution / seen.probability;
-            seen.concentration += share * share;
-            seen.largest = seen.largest.max(contribution);
-            ancestors.push(ancestor);
-        }
-        ancestors.sort_unstable();
-        ancestors.dedup();
-        seen.ancestors = ancestors.len() as u64;
-        seen
-    }
-}
-
-/// Computes an island.
-fn island(chain: &dyn TailChain, spec: &Spec, plan: &Plan, number: u32, control: &Control) -> Result<Share, TailError> {
-    let mut island = Island::new(chain, spec.seed, number, control);
-    let first = plan.stages.first().map_or(u64::MAX, |stage| stage.0);
-    let (counted, _) = spec.levels.split_at(spec.levels.partition_point(|&k| k < first));
-    let plain = island.plain(plan.course, counted)?;
-    let rounds = plan.course.rounds as f64;
-    let mut levels: Vec<Seen> =
-        plain.visits.iter().map(|visits| Seen::of(visits.iter().map(|&v| v as f64 / rounds).zip(0..))).collect();
-    if !plan.stages.is_empty() {
-        island.begin(plain, plan.stages.iter().map(|stage| stage.0).collect());
-    }
-    let mut fresh = None;
-    for (stage, &(level, entrances)) in plan.stages.iter().enumerate() {
-        let next = plan.stages.get(stage + 1).map(|next| next.0);
-        let end = next.unwrap_or(u64::MAX);
-        let counted: Vec<u64> = spec.levels.iter().copied().filter(|k| (level..end).contains(k)).collect();
-        let seen = island.stage(stage, entrances, next, &counted)?;
-        let of = |i: usize| seen.excursions.iter().map(move |way| (way.weight * way.visits[i] as f64, way.ancestor));
-        levels.extend((0..counted.len()).map(|i| Seen::of(of(i))));
-        if let Some((first, entrances)) = fresh {
-            island.thin(first, entrances)?;
-        }
-        fresh = Some((island.add(seen.states, end), entrances));
-    }
-    Ok(Share { rounds: island.rounds(), levels })
 }
