@@ -22,6 +22,9 @@ pub enum Method {
     Plain,
     /// Counted along the excursions of a stage.
     Stage,
+    /// Counted along the excursions of one bin alone, and made the number of bins; where several bins are there at once,
+    /// corrected along the plain chains.
+    OneBin,
 }
 
 /// A reason to distrust an interval.
@@ -80,16 +83,15 @@ pub struct Estimate {
 
 /// The islands so far.
 pub(super) struct Sums {
-    levels: Vec<u64>,
-    /// The first stage; levels below it were counted plainly.
-    first: u64,
+    /// The levels, how each was estimated, and whether rounds with several bins there count as often.
+    levels: Vec<(u64, Method, bool)>,
     islands: Vec<Share>,
 }
 
 impl Sums {
     pub(super) fn new(levels: &[u64], scheme: &Scheme) -> Self {
-        let first = scheme.stages().first().map_or(u64::MAX, |stage| stage.0);
-        Self { levels: levels.to_vec(), first, islands: Vec::new() }
+        let level = |(at, &k): (usize, &u64)| (k, scheme.method(at), scheme.neglects_pairs(at));
+        Self { levels: levels.iter().enumerate().map(level).collect(), islands: Vec::new() }
     }
 
     pub(super) fn add(&mut self, island: Share) {
@@ -109,13 +111,12 @@ impl Sums {
     }
 
     fn estimate(&self, level: usize, confidence: Confidence) -> Estimate {
-        let k = self.levels[level];
+        let (k, method, neglects_pairs) = self.levels[level];
         let number = self.islands.len() as f64;
         let seen = || self.islands.iter().map(|island| &island.levels[level]);
         let sum: f64 = seen().map(|s: &Seen| s.probability).sum();
         let mean = sum / number;
-        let method = if k < self.first { Method::Plain } else { Method::Stage };
-        if mean == 0.0 {
+        if mean <= 0.0 {
             return Estimate {
                 k,
                 method,
@@ -137,6 +138,8 @@ impl Sums {
         let error = (second / (number - 1.0)).sqrt();
         let rel_err = (second > 0.0)
             .then(|| student::upper_quantile(0.5 * confidence.miss(), self.islands.len() as u64 - 1) * error);
+        // Balls of different bins are negatively associated: two bins are at the level with at most the square.
+        let pairs = if neglects_pairs { mean / 2.0 } else { 0.0 };
         let largest_share = seen().map(|s| s.largest).fold(0.0, f64::max) / sum;
         let ancestors = seen().map(|s| s.ancestors).sum();
         let squares: f64 = seen().map(|s| s.concentration * (s.probability / mean) * (s.probability / mean)).sum();
@@ -154,8 +157,8 @@ impl Sums {
         Estimate {
             k,
             method,
-            probability: mean,
-            interval: rel_err.map(|e| ((mean * (1.0 - e)).max(0.0), (mean * (1.0 + e)).min(1.0))),
+            probability: mean.min(1.0),
+            interval: rel_err.map(|e| ((mean * (1.0 - e) * (1.0 - pairs)).max(0.0), (mean * (1.0 + e)).min(1.0))),
             rel_err,
             effective_excursions: number * number / squares,
             ancestors,

@@ -28,12 +28,15 @@
 //! The staged estimate goes back to the fixed-effort splitting of Garvels (2000) and L'Ecuyer, Demers and Tuffin (2007);
 //! to force an entrance and to weight it is the forced collision of particle transport.
 
+mod chain;
 mod estimate;
 mod island;
+mod one_bin;
 mod pilot;
 pub mod report;
 mod scheme;
 mod share;
+mod sources;
 
 pub use estimate::{Doubt, Estimate, Method};
 
@@ -48,7 +51,7 @@ use std::time::{Duration, Instant};
 
 /// Version of everything that fixes the numbers of a result beside
 /// [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION): the pilot, the stages, the order of draws.
-pub const TAIL_VERSION: u32 = 1;
+pub const TAIL_VERSION: u32 = 2;
 
 /// Fewest islands, those at the first look at the error.
 pub const FEWEST_ISLANDS: u64 = 32;
