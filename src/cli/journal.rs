@@ -199,13 +199,21 @@ impl Journaled {
 
     /// Why blocks are not kept in the middle, where they are not.
     fn no_snapshots(&self, pool: &Pool) -> Option<&'static str> {
-        let loads = self.journal.contents().process().loads().saturating_mul(rayon::current_num_threads() as u64);
-        let is_on_gpus = pool.machines().iter().all(|machine| machine.adapter.is_some());
-        let reasons = [
-            (is_on_gpus, "a block on a GPU takes seconds to minutes and begins again"),
-            (loads > MOST_LOADS, "the replicas under way have more than 2^24 bins together; use fewer --threads"),
-        ];
-        reasons.into_iter().find(|(applies, _)| *applies).map(|(_, reason)| reason)
+        let contents = self.journal.contents();
+        let (spec, form) = (contents.spec(), contents.process());
+        let largest = spec.blocks(form).map(|block| block.end - block.start).max().unwrap_or(0);
+        let too_many = |replicas: u64| form.loads().saturating_mul(replicas) > MOST_LOADS;
+        let reasons = pool.machines().into_iter().map(|machine| match machine.adapter {
+            Some(_) if too_many(largest) => {
+                Some("a GPU has the replicas of a block under way at once, with more than 2^24 bins together")
+            }
+            None if too_many(rayon::current_num_threads() as u64) => {
+                Some("the replicas under way have more than 2^24 bins together; use fewer --threads")
+            }
+            _ => None,
+        });
+        // Where one of them keeps its blocks, there are some.
+        reasons.reduce(Option::and).flatten()
     }
 
     /// What it holds.
