@@ -68,19 +68,24 @@ mod header;
 mod line;
 mod merge;
 mod snapshot;
+mod subject;
 mod tally;
 mod verify;
 
-pub use contents::{Contents, Entry, SCHEMA};
-pub use header::{Difference, Header};
+pub use contents::{Contents, SCHEMA};
+pub use header::Header;
 pub use line::MAX_LINE;
 pub use merge::{Merged, merge};
 pub use snapshot::{MOST_LOADS, Snapshots};
+pub(crate) use subject::fields;
+pub use subject::{Difference, Entry, Kind, Subject};
+pub(crate) use verify::recompute;
 pub use verify::{Mismatch, Verified, verify};
 
 use contents::Whole;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
 /// What is wrong with a journal.
@@ -114,6 +119,19 @@ pub enum JournalError {
         /// Why.
         reason: &'static str,
     },
+    /// It is of another command.
+    #[error(
+        "{name} is a journal of `leakybins {}`, not of `leakybins {}`; name one of that command, or another file",
+        found.command(), wanted.command()
+    )]
+    OtherKind {
+        /// Its path.
+        name: String,
+        /// What it is of.
+        found: Kind,
+        /// What was expected.
+        wanted: Kind,
+    },
     /// Another process writes it.
     #[error("the journal {0} is being written by another process; wait until that has ended, or name another file")]
     Locked(String),
@@ -138,20 +156,32 @@ pub enum JournalError {
         /// In what.
         differences: Vec<Difference>,
     },
+    /// What it says of the whole is not what comes out elsewhere.
+    #[error(
+        "the journal {name} is of the same run, but what was computed for all of it differs ({}): one of them was \
+         computed wrongly; `leakybins verify` tells whether it is this one",
+        list(differences)
+    )]
+    Computed {
+        /// Its path.
+        name: String,
+        /// In what.
+        differences: Vec<Difference>,
+    },
     /// Two lines contradict each other.
     #[error(
-        "{a} and {b} have different tallies of replicas {first}..{end}: one of them was computed wrongly; \
-         `leakybins verify` tells which"
+        "{a} and {b} have different tallies of {units} {}..{}: one of them was computed wrongly; `leakybins verify` \
+         tells which", block.start, block.end
     )]
     Conflict {
         /// One journal.
         a: String,
         /// The other, which may be the same.
         b: String,
-        /// First replica of the block.
-        first: u64,
-        /// One past its last replica.
-        end: u64,
+        /// What the block is a range of.
+        units: &'static str,
+        /// The block.
+        block: Range<u64>,
     },
     /// A block would make a line that is too long.
     #[error(
@@ -206,17 +236,17 @@ impl Medium for File {
 }
 
 /// A journal open for writing. No other process can open it as long as this lives.
-pub struct Journal {
+pub struct Journal<S: Subject = Header> {
     medium: Box<dyn Medium>,
     name: String,
     /// What it holds; `None` until it has a header.
-    contents: Option<Contents>,
+    contents: Option<Contents<S>>,
     /// Bytes of the lines that are whole.
     length: u64,
     broken: bool,
 }
 
-impl Journal {
+impl<S: Subject> Journal<S> {
     /// Opens the journal at `path` and reads it; an empty one is made where there is no file.
     ///
     /// # Errors
@@ -252,7 +282,7 @@ impl Journal {
 
     /// What it is of, if it has begun.
     #[must_use]
-    pub fn header(&self) -> Option<&Header> {
+    pub fn header(&self) -> Option<&S> {
         self.contents.as_ref().map(Contents::header)
     }
 
@@ -260,7 +290,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Differs`] where it is of another run, others where it cannot be written.
-    pub fn begin(&mut self, header: Header) -> Result<(), JournalError> {
+    pub fn begin(&mut self, header: S) -> Result<(), JournalError> {
         if self.contents.is_some() {
             self.require(&header)?;
             let length = self.length;
@@ -281,7 +311,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Differs`].
-    pub fn require(&self, header: &Header) -> Result<(), JournalError> {
+    pub fn require(&self, header: &S) -> Result<(), JournalError> {
         self.contents().require(header)
     }
 
@@ -290,7 +320,7 @@ impl Journal {
     /// # Panics
     /// Before [`Journal::begin`].
     #[must_use]
-    pub fn contents(&self) -> &Contents {
+    pub fn contents(&self) -> &Contents<S> {
         self.contents.as_ref().expect("a journal is begun before it is used")
     }
 
@@ -301,7 +331,7 @@ impl Journal {
     ///
     /// # Panics
     /// Before [`Journal::begin`].
-    pub fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
+    pub fn append(&mut self, entry: Entry<S::Tally>) -> Result<(), JournalError> {
         let stored = self.contents().seal(entry)?;
         self.write(|medium| {
             medium.write_all(stored.line.as_bytes())?;
@@ -325,17 +355,22 @@ impl Journal {
     }
 }
 
-impl Contents {
+impl<S: Subject> Contents<S> {
     /// Refuses a run that it is not of.
     ///
     /// # Errors
-    /// [`JournalError::Differs`].
-    pub fn require(&self, header: &Header) -> Result<(), JournalError> {
-        if header.id() == self.id {
+    /// [`JournalError::Differs`]; [`JournalError::Computed`] where `header` has another value of what is computed.
+    pub fn require(&self, header: &S) -> Result<(), JournalError> {
+        let (name, differences) = (self.name.clone(), self.header.differences(header));
+        if differences.is_empty() {
             return Ok(());
         }
-        let differences = self.header.differences(header);
-        Err(JournalError::Differs { name: self.name.clone(), differences })
+        let is_same = header.id() == self.id;
+        Err(if is_same {
+            JournalError::Computed { name, differences }
+        } else {
+            JournalError::Differs { name, differences }
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Estimates of levels from islands, and what to think of them.
 
-use super::scheme::Scheme;
+use super::FEWEST_ISLANDS;
 use super::share::{Seen, Share};
 use crate::float::powi;
 use crate::stats::interval::Confidence;
@@ -36,6 +36,8 @@ pub enum Doubt {
     SkewedIslands,
     /// The level was not reached in any island.
     NeverReached,
+    /// There are fewer islands than any run has: part of a journal.
+    FewIslands,
 }
 
 impl Doubt {
@@ -47,6 +49,7 @@ impl Doubt {
             Doubt::DominatingWeight => "one excursion makes more than 5 % of it",
             Doubt::SkewedIslands => "the islands are too skewed for a t interval of so few",
             Doubt::NeverReached => "no island reached it",
+            Doubt::FewIslands => "there are fewer than 32 islands so far",
         }
     }
 }
@@ -78,6 +81,14 @@ pub struct Estimate {
     pub doubts: Vec<Doubt>,
 }
 
+impl Estimate {
+    /// Whether the relative error is at most `wanted`, and nothing in doubt. A level that every round reached has no spread,
+    /// and needs none.
+    pub(super) fn is_within(&self, wanted: f64) -> bool {
+        self.probability == 1.0 || (self.doubts.is_empty() && self.rel_err.is_some_and(|error| error <= wanted))
+    }
+}
+
 /// The islands so far.
 pub(super) struct Sums {
     levels: Vec<u64>,
@@ -87,8 +98,8 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn new(levels: &[u64], scheme: &Scheme) -> Self {
-        let first = scheme.stages().first().map_or(u64::MAX, |stage| stage.0);
+    pub(super) fn new(levels: &[u64], stages: &[(u64, u64)]) -> Self {
+        let first = stages.first().map_or(u64::MAX, |stage| stage.0);
         Self { levels: levels.to_vec(), first, islands: Vec::new() }
     }
 
@@ -115,7 +126,8 @@ impl Sums {
         let sum: f64 = seen().map(|s: &Seen| s.probability).sum();
         let mean = sum / number;
         let method = if k < self.first { Method::Plain } else { Method::Stage };
-        if mean == 0.0 {
+        // Without any island, too.
+        if !(mean > 0.0) {
             return Estimate {
                 k,
                 method,
@@ -150,6 +162,9 @@ impl Sums {
         }
         if skewness > SKEWED * number.sqrt() {
             doubts.push(Doubt::SkewedIslands);
+        }
+        if self.islands() < FEWEST_ISLANDS {
+            doubts.push(Doubt::FewIslands);
         }
         Estimate {
             k,
