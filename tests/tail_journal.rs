@@ -378,7 +378,8 @@ fn verification_finds_one_wrong_bit() {
     let right = check(&WHOLE, 1.0);
     assert_eq!((right.blocks, right.mismatches.len()), (40, 0));
     assert_eq!(check(&WHOLE, 0.01).blocks, 1);
-    let changes: [(&str, fn(&mut Share)); 5] = [
+    type Change = fn(&mut Share);
+    let changes: [(&str, Change); 5] = [
         ("rounds", |share| share.rounds ^= 1),
         ("levels.1.probability", |share| flip(&mut share.levels[1].probability)),
         ("levels.2.concentration", |share| flip(&mut share.levels[2].concentration)),
@@ -412,7 +413,7 @@ fn flip(x: &mut f64) {
 fn shares_that_cannot_be_are_damage() {
     let changes: [fn(&mut Share); 7] = [
         |share| share.rounds = 0,
-        |share| drop(share.levels.pop()),
+        |share| share.levels.truncate(3),
         |share| share.levels.push(Seen::default()),
         |share| share.levels[0].probability = -0.5,
         |share| share.levels[0].probability = f64::NAN,

@@ -3,13 +3,16 @@
 //! A run that is interrupted, at whatever moment, goes on from its last finished block; parts of a run that were computed
 //! by several machines are [merged](merge()); and any block can be [computed again](verify()) and compared.
 //!
+//! What a journal is of is its [`Subject`]: a `leakybins run`, whose blocks are ranges of replicas, or a `leakybins tail`, whose
+//! blocks are single islands. The file is the same but for the fields of the header and the `tally`.
+//!
 //! # The file
 //! Lines of JSON, each one object whose last field is `sha256`: 64 hexadecimal digits, the SHA-256 of the bytes of the
 //! line up to the comma before that field; for a block these bytes come after the 64 digits of the journal's `id`, so
 //! that no line of another run passes. Each line is written by one call and reaches the disk before the next
 //! line.
 //!
-//! The first line is the header:
+//! The first line is the header. Of a `run` it is
 //!
 //! | field | type | meaning |
 //! |---|---|---|
@@ -23,20 +26,33 @@
 //! | `start_sha256` | string, or absent | with a start of `file:PATH` the SHA-256 of the loads in it, u32, little-endian; on profiles, which have no order, of the ascending loads |
 //! | `id` | string | the strong id, see below |
 //!
+//! and of a `tail`
+//!
+//! | field | type | meaning |
+//! |---|---|---|
+//! | `schema`, `version`, `profile_stream_version`, `id` | | as above |
+//! | `kind` | string | `"tail-journal"` |
+//! | `tail_version` | integer | version of the method: [`TAIL_VERSION`](crate::tail::TAIL_VERSION) |
+//! | `process`, `parameters`, `seed`, `max_islands` | | the specification, as in a [report](crate::tail::report); `start` is `"empty"`, for it has no effect |
+//! | `levels` | list of integers | the levels asked for, ascending |
+//! | `rel_err`, `max_time` | number, or absent | rules that may end the run before `max_islands`; the time in seconds |
+//! | `confidence` | number | of the intervals that `rel_err` is about, and part of the id only with it |
+//! | `stages` | list | what the pilot found: [level, excursions in an island] of each stage. No part of the id, since it follows from the rest; two journals that differ in it cannot both be right |
+//!
 //! Each other line is a finished block, in the order in which they were finished:
 //!
 //! | field | type | meaning |
 //! |---|---|---|
-//! | `first`, `end` | integer | its replicas: `first`, .., `end` - 1 |
+//! | `first`, `end` | integer | its replicas, or of a `tail` its one island: `first`, .., `end` - 1 |
 //! | `tally` | object | what was seen, see below |
-//! | `elapsed_us` | integer | wall time since the block before it was finished, or its sitting begun, and of earlier sittings that kept a snapshot of it, in microseconds: where several devices work at once, the sum is the time of the run |
+//! | `elapsed_us` | integer | wall time since the block before it was finished, or its sitting begun, and of earlier sittings that kept a snapshot of it, in microseconds: where several devices or threads work at blocks of their own, the sum is the time of the run |
 //! | `backend` | string | what computed it, as in `--backend` |
 //! | `adapter` | string or null | the GPU |
 //!
-//! Where several devices share a run, blocks stand in the order in which they were finished; a run that a rule ends may have
+//! Where several devices share a run, and of a `tail`, blocks stand in the order in which they were finished; a run that a rule ends may have
 //! blocks beyond its end, which no report counts.
 //!
-//! A `tally` holds sums over its replicas. Sums of 128 bits are strings of decimal digits, all others are numbers below
+//! The `tally` of a `run` holds sums over its replicas. Sums of 128 bits are strings of decimal digits, all others are numbers below
 //! 2^64 and have to be read as integers. Maps by value have their values ascending, as strings of decimal digits.
 //!
 //! | field | meaning |
@@ -51,9 +67,21 @@
 //! | `numbers` | what `total_load` has, for each number that the process observes beside these, in its order; absent if none |
 //! | `histograms` | by value: how often it was seen (string), for each such histogram; absent if none |
 //!
+//! The `tally` of a `tail` is what its island says, a [`Share`](crate::tail::Share). Numbers with a point are the shortest
+//! decimals that read back as the same 64 bits.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `rounds` | rounds computed, burn-in included |
+//! | `levels` | a list, by level asked for: what the excursions above it contribute |
+//! | `levels.probability` | the island's estimate of P(max load >= k): the sum of the contributions |
+//! | `levels.concentration` | sum of their squares over the square of their sum |
+//! | `levels.largest` | the largest |
+//! | `levels.ancestors` | different states of the plain chain that they come from (integer) |
+//!
 //! # The id
 //! The SHA-256 of all that changes the samples or their law, and of nothing else: a line `NAME=VALUE` for each field of
-//! the header except `schema`, `kind`, `version` and `id`, in the order of their names, nested fields as
+//! the header except `schema`, `kind`, `version`, `id` and `stages`, in the order of their names, nested fields as
 //! `parameters.n`, values as compact JSON. The path of a file with initial loads is left out (`"file"`), its contents
 //! count.
 //!
@@ -61,7 +89,8 @@
 //! A last line that is not whole was being written when the power failed: it is left out, and its block is computed
 //! again. Any other line that is not what was written is an error that names it. A line is accepted if its checksum is
 //! right, its replicas are a [block](crate::run::Spec::blocks) of the run, no ball is lost, and its numbers of samples,
-//! bins and replicas are those of that block.
+//! bins and replicas are those of that block; of a `tail`, if its island is one of the run, has all levels, and each is
+//! positive where it has ancestors.
 
 mod contents;
 mod header;

@@ -126,8 +126,7 @@ impl Sums {
         let sum: f64 = seen().map(|s: &Seen| s.probability).sum();
         let mean = sum / number;
         let method = if k < self.first { Method::Plain } else { Method::Stage };
-        // Without any island, too.
-        if !(mean > 0.0) {
+        if sum == 0.0 {
             return Estimate {
                 k,
                 method,

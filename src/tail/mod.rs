@@ -15,7 +15,7 @@
 //! same formula serves both. A level between two stages is counted along the excursions of the lower one; a level that
 //! more than a tenth of the rounds reach is counted along the plain chain.
 //!
-//! An entrance is made without knowing h ([`TailChain::force`]): a state x is chosen in proportion to its weight times the
+//! An entrance is made without knowing h ([`TailChain::force`](crate::profile::TailChain::force)): a state x is chosen in proportion to its weight times the
 //! expected number of bins that reach the level, one bin is made to reach it, the rest of the round follows its law given
 //! that, and the result is weighted by 1 / (bins that reached it). This is exactly unbiased for every law of arrivals.
 //!
