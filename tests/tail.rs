@@ -84,15 +84,19 @@ fn few_bins_have_the_exact_stationary_tail() {
 
 #[test]
 fn one_choice_has_the_exact_tail() {
-    for (n, lambda, lowest, highest) in [(128, 0.75, 8, 56), (100_000, 0.5, 8, 29)] {
+    for (n, lambda, levels) in [
+        (128, 0.75, [8, 16, 24, 40, 56, 73]),
+        (1024, 0.95, [40, 80, 120, 200, 300, 410]),
+        (100_000, 0.5, [8, 11, 14, 20, 29, 38]),
+    ] {
         let parameters = Parameters { n, lambda, d: 1, arrivals: Arrivals::Poisson, ..Parameters::default() };
         let process = ProcessSpec::Leaky(parameters.clone());
         let law = theory::stationary(&process, Measure::Post).expect("an exact law");
-        let levels = (lowest..=highest).step_by(if n == 128 { 8 } else { 3 });
         let outcome = estimate(&spec(parameters.clone(), levels, 32));
         println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
         let lowest = assert_exact(&format!("{parameters:?}"), &outcome, |k| law.bins.max_exceedance(k));
-        assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
+        assert!(lowest < 1e-15, "the levels reach far: {lowest:e}");
+        assert!(outcome.levels[4..].iter().all(|level| level.method == Method::OneBin));
     }
 }
 
@@ -163,6 +167,7 @@ fn the_probability_of_one_round_is_not_that_of_the_level() {
     let mut values = Vec::new();
     let (mut counts, mut expected) = (CountTail::default(), Vec::new());
     plain(&parameters, 60_000, 10, |chain, profile| {
+        expected.clear();
         chain.expected_reaching(&mut counts, profile, &[12], &mut expected);
         values.push(expected[0]);
     });

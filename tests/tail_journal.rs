@@ -11,14 +11,17 @@ use leakybins::journal::{Contents, Entry, Journal, JournalError, Merged, Subject
 use leakybins::process::ProcessSpec;
 use leakybins::process::leaky::{Arrivals, Parameters};
 use leakybins::process::start::Start;
+use leakybins::profile::PROFILE_STREAM_VERSION;
 use leakybins::report::{Format, Render};
 use leakybins::run::Shard;
 use leakybins::stats::interval::Confidence;
+use leakybins::tail::TAIL_VERSION;
 use leakybins::tail::report::Report;
-use leakybins::tail::{Doubt, Header, Outcome, Reason, Seen, Share, Spec, TailError};
+use leakybins::tail::{Doubt, Findings, Header, Method, Outcome, Reason, Seen, Share, Spec, TailError};
 use leakybins::tail::{replay, run, run_journaled, verify};
 use memory::Memory;
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -73,10 +76,10 @@ fn replayed(contents: &Contents<Header>) -> String {
 static EXPECTED: LazyLock<String> = LazyLock::new(|| replayed(&read(&WHOLE).expect("a journal")));
 
 /// A journal of `spec` whose entries are made of those of its run.
-fn made(spec: &Spec, stages: &[(u64, u64)], entries: impl IntoIterator<Item = Entry<Share>>) -> Vec<u8> {
+fn made(spec: &Spec, findings: &Findings, entries: impl IntoIterator<Item = Entry<Share>>) -> Vec<u8> {
     let medium = Memory::default();
     let mut journal = Journal::on("memory", Box::new(medium.clone())).expect("empty");
-    journal.begin(Header::new(spec, stages)).expect("room");
+    journal.begin(Header::new(spec, findings)).expect("room");
     entries.into_iter().for_each(|entry| journal.append(entry).expect("room"));
     medium.held()
 }
@@ -85,8 +88,8 @@ fn entries() -> Vec<Entry<Share>> {
     read(&WHOLE).expect("a journal").entries().cloned().collect()
 }
 
-fn stages() -> Vec<(u64, u64)> {
-    read(&WHOLE).expect("a journal").header().stages().to_vec()
+fn findings() -> Findings {
+    read(&WHOLE).expect("a journal").header().findings().clone()
 }
 
 #[test]
@@ -101,6 +104,23 @@ fn a_journal_gives_the_result_of_a_plain_run() {
         json(&spec(), &plain).split_inclusive('\n').filter(|line| !line.contains("\"elapsed_s\":")).collect();
     assert_eq!(without, *EXPECTED);
     assert_eq!(json(&spec(), &outcome), *EXPECTED);
+}
+
+#[test]
+fn one_choice_has_journals_as_well() {
+    let parameters = Parameters { n: 3, lambda: 0.75, d: 1, ..Parameters::default() };
+    let one = Spec { process: ProcessSpec::Leaky(parameters), levels: vec![2, 6, 12, 20, 40], ..spec() };
+    let plain = run(&one, &Control::default()).expect("a valid run");
+    assert!(plain.levels.iter().any(|level| level.method == Method::OneBin));
+    let shards = [0, 1].map(|index| {
+        let medium = Memory::default();
+        journaled(&one, &medium, Shard::new(index, 2).expect("a shard")).expect("a valid run");
+        read(&medium.held()).expect("a journal")
+    });
+    let contents = merge(shards).expect("one run").expect("some").contents;
+    assert_eq!(replayed(&contents), json(&one, &Outcome { elapsed: None, ..plain }));
+    let verdict = verify(&contents, (1.0, 1), &Control::default()).expect("a verdict");
+    assert_eq!((verdict.blocks, verdict.mismatches.len()), (40, 0));
 }
 
 #[test]
@@ -231,8 +251,8 @@ fn an_island_written_twice_is_counted_once() {
     assert_eq!(replayed(&read(twice.as_bytes()).expect("a journal")), *EXPECTED);
     let mut wrong = entries();
     wrong[3].tally.rounds += 1;
-    let contradicting = [String::from_utf8(made(&spec(), &stages(), entries())).expect("UTF-8"), {
-        let text = String::from_utf8(made(&spec(), &stages(), wrong)).expect("UTF-8");
+    let contradicting = [String::from_utf8(made(&spec(), &findings(), entries())).expect("UTF-8"), {
+        let text = String::from_utf8(made(&spec(), &findings(), wrong)).expect("UTF-8");
         text.split_inclusive('\n').nth(4).expect("a line").to_owned()
     }];
     let error = read(contradicting.concat().as_bytes()).expect_err("a contradiction").to_string();
@@ -264,18 +284,20 @@ fn another_run_is_refused_with_what_differs() {
 }
 
 #[test]
-fn the_id_is_pinned() {
-    // By hand: printf '%s\n' 'levels=[1,3,5,8]' max_islands=40 'parameters.arrivals="binomial"' parameters.d=2
-    // parameters.lambda=0.75 parameters.n=3 'parameters.start="empty"' 'process="leaky"' profile_stream_version=1 seed=7
-    // tail_version=1 | sha256sum
-    assert_eq!(Header::new(&spec(), &[]).id(), PINNED);
-    assert_eq!(Header::new(&spec(), &stages()).id(), PINNED);
-    assert_eq!(Header::new(&Spec { confidence: confidence(0.5), ..spec() }, &[]).id(), PINNED);
-    let ruled = |level| Header::new(&Spec { rel_err: Some(0.5), confidence: confidence(level), ..spec() }, &[]).id();
+fn the_id_is_the_digest_of_all_that_changes_the_samples() {
+    let none = Findings { stages: Vec::new(), methods: Vec::new(), neglects_pairs: Vec::new() };
+    let lines = format!(
+        "levels=[1,3,5,8]\nmax_islands=40\nparameters.arrivals=\"binomial\"\nparameters.d=2\nparameters.lambda=0.75\n\
+         parameters.n=3\nparameters.start=\"empty\"\nprocess=\"leaky\"\nprofile_stream_version={PROFILE_STREAM_VERSION}\n\
+         seed=7\ntail_version={TAIL_VERSION}\n"
+    );
+    let digest: String = Sha256::digest(lines).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(Header::new(&spec(), &none).id(), digest);
+    assert_eq!(Header::new(&spec(), &findings()).id(), digest);
+    assert_eq!(Header::new(&Spec { confidence: confidence(0.5), ..spec() }, &none).id(), digest);
+    let ruled = |level| Header::new(&Spec { rel_err: Some(0.5), confidence: confidence(level), ..spec() }, &none).id();
     assert_ne!(ruled(0.5), ruled(0.95));
 }
-
-const PINNED: &str = "cb0630e3d318e325d23cc348baa7b259c20e2dcf02e380028224749602ba84eb";
 
 #[test]
 fn a_rule_ends_a_resumed_run_where_it_ends_a_plain_one() {
@@ -295,7 +317,7 @@ fn a_rule_ends_a_resumed_run_where_it_ends_a_plain_one() {
     // Islands beyond the end are not counted.
     let longer = read(&whole(&Spec { rel_err: None, max_islands: 2 * plain.islands, ..ruled.clone() }));
     let longer = longer.expect("a journal");
-    let beyond = made(&ruled, longer.header().stages(), longer.entries().cloned());
+    let beyond = made(&ruled, longer.header().findings(), longer.entries().cloned());
     assert_eq!(replayed(&read(&beyond).expect("a journal")), expected);
 }
 
@@ -306,7 +328,7 @@ fn the_time_of_all_sittings_counts_for_a_time_limit() {
         elapsed: Duration::from_secs(if i == 0 { 900 } else { 0 }),
         ..entry
     };
-    let medium = Memory::with(&made(&limited, &stages(), entries().into_iter().take(5).enumerate().map(slow)));
+    let medium = Memory::with(&made(&limited, &findings(), entries().into_iter().take(5).enumerate().map(slow)));
     let outcome = journaled(&limited, &medium, Shard::WHOLE).expect("a run without time");
     assert_eq!((outcome.reason, outcome.islands), (Reason::MaxTime, 32));
 }
@@ -338,13 +360,14 @@ fn shards_merged_are_the_run() {
 fn an_incomplete_run_says_what_is_missing() {
     let all = entries();
     let contents =
-        read(&made(&spec(), &stages(), [all[0].clone(), all[1].clone(), all[5].clone()])).expect("a journal");
+        read(&made(&spec(), &findings(), [all[0].clone(), all[1].clone(), all[5].clone()])).expect("a journal");
     assert_eq!(contents.missing(), [2..5, 6..40]);
     let outcome = replay(&contents, spec().confidence).expect("a journal");
     assert_eq!((outcome.reason, outcome.islands), (Reason::Incomplete, 3));
     let warnings = Report::new(&spec(), &outcome).warnings();
     assert!(warnings[0].contains("the run is incomplete: this is the result of 3 of 40 islands"), "{warnings:?}");
-    let none = replay(&read(&made(&spec(), &stages(), [])).expect("a journal"), spec().confidence).expect("a journal");
+    let none =
+        replay(&read(&made(&spec(), &findings(), [])).expect("a journal"), spec().confidence).expect("a journal");
     assert!(none.levels.iter().all(|level| level.probability == 0.0 && level.doubts == [Doubt::NeverReached]));
 }
 
@@ -353,15 +376,15 @@ fn contradicting_journals_do_not_merge() {
     let right = read(&WHOLE).expect("a journal");
     let mut wrong = entries();
     wrong[9].tally.levels[2].ancestors += 1;
-    let wrong = read(&made(&spec(), &stages(), wrong)).expect("a journal that looks right");
+    let wrong = read(&made(&spec(), &findings(), wrong)).expect("a journal that looks right");
     let error = merge([right.clone(), wrong]).expect_err("a contradiction").to_string();
     assert!(error.contains("different tallies of islands 9..10"), "{error}");
     let other = read(&whole(&Spec { seed: 8, ..spec() })).expect("a journal");
     let error = merge([right.clone(), other]).expect_err("two runs").to_string();
     assert!(error.contains("seed: 8, now 7"), "{error}");
-    let mut stages = stages();
-    stages[0].1 += 1;
-    let staged = made(&spec(), &stages, []);
+    let mut other = findings();
+    other.stages[0].1 += 1;
+    let staged = made(&spec(), &other, []);
     let error = merge([right, read(&staged).expect("a journal")]).expect_err("two pilots").to_string();
     assert!(error.contains("computed wrongly") && error.contains("(stages: [["), "{error}");
     // Nor does a run go on with stages that its pilot does not find.
@@ -391,16 +414,16 @@ fn verification_finds_one_wrong_bit() {
         let at = wrong.iter().position(|entry| entry.tally.levels.iter().all(|seen| seen.ancestors > 1));
         let at = at.expect("an island that reached all levels");
         change(&mut wrong[at].tally);
-        let verdict = check(&made(&spec(), &stages(), wrong), 1.0);
+        let verdict = check(&made(&spec(), &findings(), wrong), 1.0);
         assert_eq!((verdict.blocks, verdict.mismatches.len()), (40, 1), "{field}");
         let mismatch = &verdict.mismatches[0];
         assert_eq!(mismatch.block, at as u64..at as u64 + 1, "{field}");
         let fields: Vec<_> = mismatch.differences.iter().map(|difference| difference.field.as_str()).collect();
         assert_eq!(fields, [field]);
     }
-    let mut stages = stages();
-    stages[0].1 += 1;
-    let verdict = check(&made(&spec(), &stages, entries()), 1.0);
+    let mut other = findings();
+    other.stages[0].1 += 1;
+    let verdict = check(&made(&spec(), &other, entries()), 1.0);
     assert_eq!((verdict.mismatches.len(), verdict.mismatches[0].differences[0].field.as_str()), (1, "stages"));
 }
 
@@ -415,7 +438,7 @@ fn shares_that_cannot_be_are_damage() {
         |share| share.rounds = 0,
         |share| share.levels.truncate(3),
         |share| share.levels.push(Seen::default()),
-        |share| share.levels[0].probability = -0.5,
+        |share| share.levels[0].concentration = -0.5,
         |share| share.levels[0].probability = f64::NAN,
         |share| share.levels[0].largest = f64::INFINITY,
         |share| share.levels[0].ancestors = 0,
@@ -423,7 +446,7 @@ fn shares_that_cannot_be_are_damage() {
     for (i, change) in changes.into_iter().enumerate() {
         let mut wrong = entries();
         change(&mut wrong[1].tally);
-        let error = read(&made(&spec(), &stages(), wrong)).expect_err("an absurd share").to_string();
+        let error = read(&made(&spec(), &findings(), wrong)).expect_err("an absurd share").to_string();
         assert!(error.contains("is damaged in line 3 ("), "{i}: {error}");
     }
 }
@@ -458,7 +481,7 @@ proptest! {
             let timed = |&(island, us): &(usize, u64)| Entry { elapsed: Duration::from_micros(us), ..truth[island].clone() };
             // With whatever confidence they are begun: no sample depends on it.
             let spec = Spec { confidence: confidence(0.5 + islands.len() as f64 / 64.0), ..spec() };
-            read(&made(&spec, &stages(), islands.iter().map(timed))).expect("a journal")
+            read(&made(&spec, &findings(), islands.iter().map(timed))).expect("a journal")
         };
         let [a, b, c]: [_; 3] = parts.iter().map(part).collect::<Vec<_>>().try_into().expect("three");
         let abc = lines(&all(vec![a.clone(), b.clone(), c.clone()]));
@@ -650,7 +673,7 @@ mod command {
         let mut wrong = entries();
         wrong[3].tally.rounds += 1;
         let was = wrong[3].tally.rounds;
-        fs::write(folder.path("w.jsonl"), made(&spec(), &stages(), wrong)).expect("a file");
+        fs::write(folder.path("w.jsonl"), made(&spec(), &findings(), wrong)).expect("a file");
         let found = folder.leakybins("verify @w.jsonl --fraction 1 --seed 1").assert().code(6);
         found.stdout(format!(
             "39 of 40 islands computed again on profile agree; the journal has 40\n\
@@ -666,9 +689,8 @@ mod command {
         use std::time::Instant;
         let folder = Folder::new();
         // Islands of some tenths of a second, hours of them; and a pilot of minutes.
-        let islands =
-            "tail leaky --n 64 --lambda 0.9 --d 1 --levels 40..100+20 --max-islands 1e6 --seed 3 --out @a.jsonl";
-        let pilot = "tail leaky --n 1000 --lambda 0.9999 --d 1 --levels 100 --max-islands 1e6 --seed 3 --out @b.jsonl";
+        let islands = "tail leaky --n 64 --lambda 0.9 --levels 8..20 --max-islands 1e6 --seed 3 --out @a.jsonl";
+        let pilot = "tail leaky --n 1000 --lambda 0.9999 --levels 20 --max-islands 1e6 --seed 3 --out @b.jsonl";
         let done = |name: &str| Contents::<Header>::read(&folder.path(name)).map_or(0, |all| all.entries().len());
         for (run, signal, name, said_of) in [
             (islands, "TERM", "a.jsonl", "of 1000000 islands are in"),

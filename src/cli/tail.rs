@@ -123,8 +123,8 @@ pub(super) fn run(arguments: TailArgs) -> anyhow::Result<Exit> {
     };
 
     // One that has not begun waits for what the pilot finds.
-    if let Some(stages) = journaled.journal.header().map(|header| header.stages().to_vec()) {
-        journaled.begin(Header::new(&spec, &stages))?;
+    if let Some(findings) = journaled.journal.header().map(|header| header.findings().clone()) {
+        journaled.begin(Header::new(&spec, &findings))?;
     }
     threads.start_for("profile", output.quiet)?;
     let outcome = progress.watch(&control, || {

@@ -37,7 +37,12 @@
 //! | `levels` | list of integers | the levels asked for, ascending |
 //! | `rel_err`, `max_time` | number, or absent | rules that may end the run before `max_islands`; the time in seconds |
 //! | `confidence` | number | of the intervals that `rel_err` is about, and part of the id only with it |
-//! | `stages` | list | what the pilot found: [level, excursions in an island] of each stage. No part of the id, since it follows from the rest; two journals that differ in it cannot both be right |
+//! | `stages` | list | what the pilot found: [level, excursions in an island] of each stage |
+//! | `methods` | list of strings | by level: how it is estimated, as in a [report](crate::tail::report) |
+//! | `neglects_pairs` | list of booleans | by level: whether several bins at once there count as often as they are |
+//!
+//! The last three follow from the others and are no part of the id. Two journals of a run that differ in them cannot both be
+//! right, and are refused to be one.
 //!
 //! Each other line is a finished block, in the order in which they were finished:
 //!
@@ -74,14 +79,14 @@
 //! |---|---|
 //! | `rounds` | rounds computed, burn-in included |
 //! | `levels` | a list, by level asked for: what the excursions above it contribute |
-//! | `levels.probability` | the island's estimate of P(max load >= k): the sum of the contributions |
+//! | `levels.probability` | the island's estimate of P(max load >= k): the sum of the contributions; with the method `one-bin` and more than 1e-4 bins there on average corrected along the plain chain, and perhaps below 0 |
 //! | `levels.concentration` | sum of their squares over the square of their sum |
 //! | `levels.largest` | the largest |
 //! | `levels.ancestors` | different states of the plain chain that they come from (integer) |
 //!
 //! # The id
 //! The SHA-256 of all that changes the samples or their law, and of nothing else: a line `NAME=VALUE` for each field of
-//! the header except `schema`, `kind`, `version`, `id` and `stages`, in the order of their names, nested fields as
+//! the header except `schema`, `kind`, `version`, `id` and what the pilot found, in the order of their names, nested fields as
 //! `parameters.n`, values as compact JSON. The path of a file with initial loads is left out (`"file"`), its contents
 //! count.
 //!
@@ -89,8 +94,8 @@
 //! A last line that is not whole was being written when the power failed: it is left out, and its block is computed
 //! again. Any other line that is not what was written is an error that names it. A line is accepted if its checksum is
 //! right, its replicas are a [block](crate::run::Spec::blocks) of the run, no ball is lost, and its numbers of samples,
-//! bins and replicas are those of that block; of a `tail`, if its island is one of the run, has all levels, and each is
-//! positive where it has ancestors.
+//! bins and replicas are those of that block; of a `tail`, if its island is one of the run, has all levels, and each
+//! has contributions where it has ancestors.
 
 mod contents;
 mod header;

@@ -87,6 +87,13 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
     /// [`ROUND_WORK`] on, and more where many loads occur.
     fn round_work(&self) -> f64;
 
+    /// Law of the balls that a bin gets in a round, as parts of a mixture with their probabilities, where it depends on
+    /// neither the loads nor the rounds before: each bin is then a Markov chain by itself. The balls of different bins
+    /// have to be negatively associated (Joag-Dev and Proschan 1983), as those of throws of independent balls are.
+    fn one_bin(&self) -> Option<[(f64, Count); 2]> {
+        None
+    }
+
     /// The process as rare max loads need it ([`crate::tail`]), if it can be conditioned on them.
     fn tail(&self) -> Option<&dyn TailChain> {
         None
@@ -97,7 +104,7 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
 ///
 /// A round is its arrivals and its deletions; a bin reaches a level where its load after them is at least that.
 pub trait TailChain: ProfileChain {
-    /// Expected number of bins that reach each of `levels` (from 1 on) in the next round, given `profile`.
+    /// Appends the expected number of bins that reach each of `levels` (from 1 on) in the next round, given `profile`.
     ///
     /// `counts` is memory that belongs to this chain alone.
     fn expected_reaching(&self, counts: &mut CountTail, profile: &Profile, levels: &[u64], expected: &mut Vec<f64>);

@@ -1,11 +1,12 @@
 //! Estimates of levels from islands, and what to think of them.
 
 use super::FEWEST_ISLANDS;
+use super::scheme::Findings;
 use super::share::{Seen, Share};
 use crate::float::powi;
 use crate::stats::interval::Confidence;
 use crate::stats::special::student;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Fewest ancestors, over all islands, that an interval is trusted with.
 const FEW_ANCESTORS: u64 = 100;
@@ -15,13 +16,16 @@ const DOMINATING: f64 = 0.05;
 const SKEWED: f64 = 0.4;
 
 /// How a level was estimated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Counted along the plain chains.
     Plain,
     /// Counted along the excursions of a stage.
     Stage,
+    /// Counted along the excursions of one bin alone, and made the number of bins; where several bins are there at once,
+    /// corrected along the plain chains.
+    OneBin,
 }
 
 /// A reason to distrust an interval.
@@ -91,16 +95,16 @@ impl Estimate {
 
 /// The islands so far.
 pub(super) struct Sums {
-    levels: Vec<u64>,
-    /// The first stage; levels below it were counted plainly.
-    first: u64,
+    /// The levels, how each was estimated, and whether rounds with several bins there count as often.
+    levels: Vec<(u64, Method, bool)>,
     islands: Vec<Share>,
 }
 
 impl Sums {
-    pub(super) fn new(levels: &[u64], stages: &[(u64, u64)]) -> Self {
-        let first = stages.first().map_or(u64::MAX, |stage| stage.0);
-        Self { levels: levels.to_vec(), first, islands: Vec::new() }
+    pub(super) fn new(levels: &[u64], findings: &Findings) -> Self {
+        let ways = findings.methods.iter().zip(&findings.neglects_pairs);
+        let levels = levels.iter().zip(ways).map(|(&k, (&method, &neglects_pairs))| (k, method, neglects_pairs));
+        Self { levels: levels.collect(), islands: Vec::new() }
     }
 
     pub(super) fn add(&mut self, island: Share) {
@@ -120,13 +124,12 @@ impl Sums {
     }
 
     fn estimate(&self, level: usize, confidence: Confidence) -> Estimate {
-        let k = self.levels[level];
+        let (k, method, neglects_pairs) = self.levels[level];
         let number = self.islands.len() as f64;
         let seen = || self.islands.iter().map(|island| &island.levels[level]);
         let sum: f64 = seen().map(|s: &Seen| s.probability).sum();
         let mean = sum / number;
-        let method = if k < self.first { Method::Plain } else { Method::Stage };
-        if sum == 0.0 {
+        if sum <= 0.0 {
             return Estimate {
                 k,
                 method,
@@ -148,6 +151,8 @@ impl Sums {
         let error = (second / (number - 1.0)).sqrt();
         let rel_err = (second > 0.0)
             .then(|| student::upper_quantile(0.5 * confidence.miss(), self.islands.len() as u64 - 1) * error);
+        // Balls of different bins are negatively associated: two bins are at the level with at most the square.
+        let pairs = if neglects_pairs { mean / 2.0 } else { 0.0 };
         let largest_share = seen().map(|s| s.largest).fold(0.0, f64::max) / sum;
         let ancestors = seen().map(|s| s.ancestors).sum();
         let squares: f64 = seen().map(|s| s.concentration * (s.probability / mean) * (s.probability / mean)).sum();
@@ -168,8 +173,8 @@ impl Sums {
         Estimate {
             k,
             method,
-            probability: mean,
-            interval: rel_err.map(|e| ((mean * (1.0 - e)).max(0.0), (mean * (1.0 + e)).min(1.0))),
+            probability: mean.min(1.0),
+            interval: rel_err.map(|e| ((mean * (1.0 - e) * (1.0 - pairs)).max(0.0), (mean * (1.0 + e)).min(1.0))),
             rel_err,
             effective_excursions: number * number / squares,
             ancestors,

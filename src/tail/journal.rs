@@ -1,7 +1,7 @@
 //! Tails with a journal: an island a line. An island is a function of the specification and its number, so that which
 //! ones are there, and who computed them, is all that a journal has to know.
 
-use super::scheme::Scheme;
+use super::scheme::{Findings, Scheme};
 use super::{Outcome, Seen, Share, Spec, TAIL_VERSION, TailError, climb};
 use crate::backend::{Control, Machine, Profiles, StreamKind};
 use crate::journal::{Contents, Entry, Journal, JournalError, Kind, Mismatch, Subject, Verified, fields, recompute};
@@ -24,19 +24,20 @@ pub struct Header {
     tail_version: u32,
     #[serde(flatten)]
     spec: Spec,
-    /// What the pilot found: it follows from all else, and is here so that a report needs no pilot.
-    stages: Vec<(u64, u64)>,
+    /// They follow from all else, and are here so that a report needs no pilot.
+    #[serde(flatten)]
+    findings: Findings,
 }
 
 impl Header {
-    /// The header of a run of `spec`, whose pilot found these [stages](Outcome::stages).
+    /// The header of a run of `spec`, whose pilot has these `findings`.
     #[must_use]
-    pub fn new(spec: &Spec, stages: &[(u64, u64)]) -> Self {
+    pub fn new(spec: &Spec, findings: &Findings) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let (profile_stream_version, tail_version) = (PROFILE_STREAM_VERSION, TAIL_VERSION);
         // It is not looked at, and would make two journals of one sample.
         let spec = Spec { process: spec.process.with_start(Start::Empty), ..spec.clone() };
-        Self { version, profile_stream_version, tail_version, spec, stages: stages.to_vec() }
+        Self { version, profile_stream_version, tail_version, spec, findings: findings.clone() }
     }
 
     /// What is asked.
@@ -45,10 +46,10 @@ impl Header {
         &self.spec
     }
 
-    /// Levels of the stages, and the excursions of each in an island.
+    /// What the pilot found.
     #[must_use]
-    pub fn stages(&self) -> &[(u64, u64)] {
-        &self.stages
+    pub fn findings(&self) -> &Findings {
+        &self.findings
     }
 
     /// Whether this version of leakybins computes the same islands.
@@ -62,12 +63,16 @@ impl Subject for Header {
     const KIND: Kind = Kind::Tail;
     const UNITS: &'static str = "islands";
     const BLOCKS: &'static str = "islands";
-    const COMPUTED: &'static [&'static str] = &["stages"];
+    const COMPUTED: &'static [&'static str] = &["stages", "methods", "neglects_pairs"];
     type Tally = Share;
     type Built = ();
 
     fn build(&self) -> Result<(), String> {
         self.spec.validate().map_err(|error| error.to_string())?;
+        let Findings { methods, neglects_pairs, .. } = &self.findings;
+        if [methods.len(), neglects_pairs.len()] != [self.spec.levels.len(); 2] {
+            return Err("it does not say of each level how it is estimated".to_owned());
+        }
         self.spec.process.build_for(StreamKind::Profile).map(drop).map_err(|error| error.to_string())
     }
 
@@ -84,10 +89,10 @@ impl Subject for Header {
     }
 
     fn is_plausible(&self, (): &(), share: &Share, _: &Range<u64>) -> bool {
-        let is_amount = |x: f64| x.is_finite() && x >= 0.0;
+        // The probability may be below zero where it is corrected.
         let is_seen = |seen: &Seen| {
-            let amounts = [seen.probability, seen.concentration, seen.largest];
-            amounts.into_iter().all(|x| is_amount(x) && (x > 0.0) == (seen.ancestors > 0))
+            let is_amount = |x: f64| x.is_finite() && x >= 0.0 && (x > 0.0) == (seen.ancestors > 0);
+            seen.probability.is_finite() && is_amount(seen.concentration) && is_amount(seen.largest)
         };
         share.rounds > 0 && share.levels.len() == self.spec.levels.len() && share.levels.iter().all(is_seen)
     }
@@ -118,12 +123,12 @@ pub fn run_journaled(
     spec.validate()?;
     let mut last = Instant::now();
     let mut scheme = None;
-    let stages = match journal.header() {
-        Some(header) => header.stages().to_vec(),
-        None => scheme.insert(Scheme::find(spec, control)?).stages().to_vec(),
+    let findings = match journal.header() {
+        Some(header) => header.findings().clone(),
+        None => scheme.insert(Scheme::find(spec, control)?).findings(),
     };
-    journal.begin(Header::new(spec, &stages))?;
-    climb(spec, &stages, spec.confidence, |numbers| {
+    journal.begin(Header::new(spec, &findings))?;
+    climb(spec, &findings, spec.confidence, |numbers| {
         let contents = journal.contents();
         let is_missing = |number: &u64| shard.owns(*number) && contents.entry(&(*number..number + 1)).is_none();
         let missing: Vec<u64> = numbers.clone().filter(is_missing).collect();
@@ -132,7 +137,7 @@ pub fn run_journaled(
                 Some(scheme) => scheme,
                 none => none.insert(Scheme::find(spec, control)?),
             };
-            journal.require(&Header::new(spec, scheme.stages()))?;
+            journal.require(&Header::new(spec, &scheme.findings()))?;
             let writer = Mutex::new((&mut *journal, &mut last));
             missing.into_par_iter().try_for_each(|number| {
                 let tally = scheme.island(number as u32, control)?;
@@ -154,7 +159,7 @@ pub fn run_journaled(
 /// None that a journal that was read can give.
 pub fn replay(contents: &Contents<Header>, confidence: Confidence) -> Result<Outcome, TailError> {
     let header = contents.header();
-    climb(header.spec(), header.stages(), confidence, |numbers| Ok(there(contents, numbers)))
+    climb(header.spec(), header.findings(), confidence, |numbers| Ok(there(contents, numbers)))
 }
 
 /// The islands of these numbers that are there, and the time of all up to the last of them.
@@ -165,7 +170,7 @@ fn there(contents: &Contents<Header>, numbers: Range<u64>) -> (Vec<Share>, Durat
 }
 
 /// Computes a `fraction` of the islands of a journal again, at least one, and compares them, bit by bit. Which ones
-/// follows from `seed`. Where the pilot finds other stages, that is the one mismatch, of all islands.
+/// follows from `seed`. Where the pilot has other findings, that is the one mismatch, of all islands.
 ///
 /// # Errors
 /// [`JournalError::Empty`] where there is no island, [`JournalError::OtherStream`], and those of the computation.
@@ -179,7 +184,7 @@ pub fn verify(
     }
     let spec = contents.header().spec();
     let scheme = Scheme::find(spec, control)?;
-    let differences = contents.header().differences(&Header::new(spec, scheme.stages()));
+    let differences = contents.header().differences(&Header::new(spec, &scheme.findings()));
     if !differences.is_empty() {
         let mismatch = Mismatch { block: 0..spec.max_islands, machine: Machine::of(&Profiles), differences };
         return Ok(Verified { blocks: 1, mismatches: vec![mismatch] });

@@ -28,16 +28,20 @@
 //! The staged estimate goes back to the fixed-effort splitting of Garvels (2000) and L'Ecuyer, Demers and Tuffin (2007);
 //! to force an entrance and to weight it is the forced collision of particle transport.
 
+mod chain;
 mod estimate;
 mod island;
 mod journal;
+mod one_bin;
 mod pilot;
 pub mod report;
 mod scheme;
 mod share;
+mod sources;
 
 pub use estimate::{Doubt, Estimate, Method};
 pub use journal::{Header, replay, run_journaled, verify};
+pub use scheme::Findings;
 pub use share::{Seen, Share};
 
 use crate::backend::{BackendError, Control};
@@ -54,7 +58,7 @@ use std::time::{Duration, Instant};
 
 /// Version of everything that fixes the numbers of a result beside
 /// [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION): the pilot, the stages, the order of draws.
-pub const TAIL_VERSION: u32 = 1;
+pub const TAIL_VERSION: u32 = 2;
 
 /// Fewest islands, those at the first look at the error.
 pub const FEWEST_ISLANDS: u64 = 32;
@@ -213,7 +217,7 @@ pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
     spec.validate()?;
     let begun = Instant::now();
     let scheme = Scheme::find(spec, control)?;
-    let outcome = climb(spec, scheme.stages(), spec.confidence, |numbers| {
+    let outcome = climb(spec, &scheme.findings(), spec.confidence, |numbers| {
         let islands = numbers.into_par_iter().map(|number| scheme.island(number as u32, control));
         Ok((islands.collect::<Result<_, _>>()?, begun.elapsed()))
     })?;
@@ -225,11 +229,11 @@ pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
 /// and about intervals of the confidence of `spec`; the estimates have `confidence`.
 fn climb(
     spec: &Spec,
-    stages: &[(u64, u64)],
+    findings: &Findings,
     confidence: Confidence,
     mut next: impl FnMut(Range<u64>) -> Result<(Vec<Share>, Duration), TailError>,
 ) -> Result<Outcome, TailError> {
-    let mut sums = Sums::new(&spec.levels, stages);
+    let mut sums = Sums::new(&spec.levels, findings);
     let looks = stopping::looks().take_while(|_| spec.rel_err.or(spec.max_time).is_some());
     let mut looks = looks.filter(|look| *look < spec.max_islands).chain([spec.max_islands]).peekable();
     let mut done = 0;
@@ -253,7 +257,7 @@ fn climb(
     };
     Ok(Outcome {
         levels: sums.estimates(confidence),
-        stages: stages.to_vec(),
+        stages: findings.stages.clone(),
         islands: sums.islands(),
         rounds: sums.rounds(),
         reason,

@@ -2,31 +2,32 @@
 //!
 //! # Stages
 //! The first stage is the lowest level that fewer than one in ten rounds reach. From each stage the next is the highest
-//! level that its excursions reach in a fifth of their rounds, or the next whole number where there is none: with two
-//! choices that is every level, with one choice one in many.
+//! level that its excursions, and not too few of them, reach in a fifth of their rounds, or the next whole number where there is none: with two
+//! choices that is every level, with one choice one in many. Where levels are many, some of them evenly are looked at.
 //!
 //! # Work
 //! Let the plain chain have relative variance `V / rounds`, and stage i `V_i / entrances` at a cost of `c_i` rounds each.
 //! The error is least, for the work, where rounds go with `sqrt V` and entrances with `sqrt(V_i / c_i)`. There are as many
-//! as keep the relative variance of an island below [`VARIANCE`], and no fewer than the plain chain needs to forget its
-//! start.
+//! as keep the relative variance of an island below a bound, and no fewer than the plain chain needs to forget its start.
 //!
 //! The pilot is a function of the seed. A poor one makes the islands slower and leaves them unbiased.
 
 use super::TailError;
+use super::chain::Chain;
 use super::island::{Course, Excursion, Island};
 
-/// Relative variance of an island that is good enough: of 32 such islands a t interval makes sense.
-const VARIANCE: f64 = 0.15;
 /// Largest fraction of rounds at the first stage.
 const FIRST: f64 = 0.1;
 /// Least fraction of the rounds of a stage at the next.
 const STEP: f64 = 0.2;
-/// Excursions of each stage of the pilot.
-const ENTRANCES: u64 = 64;
+/// Levels that a stage may have.
+const MOST_TARGETS: u64 = 512;
+/// Excursions of each stage of the pilot, and how many of them have to reach the next stage.
+const ENTRANCES: u64 = 256;
+const REACHING: usize = 12;
 /// Fewest and most excursions of a stage of an island.
 const FEWEST: f64 = 8.0;
-const MOST: f64 = 4096.0;
+const MOST: f64 = 65_536.0;
 /// Rounds of the plain chain in autocorrelation times: before it is looked at, and fewest after.
 const BURN_IN: f64 = 5.0;
 const ROUNDS: f64 = 20.0;
@@ -44,66 +45,94 @@ pub(super) struct Plan {
     pub(super) course: Course,
     /// Levels of the stages, ascending, and the excursions of each.
     pub(super) stages: Vec<(u64, u64)>,
+    /// What the pilot thinks of the levels asked for: the fraction of the rounds that reach each.
+    pub(super) fractions: Vec<f64>,
+}
+
+/// The shortest plain chain of a process that forgets its state in some `memory` rounds.
+pub(super) fn shortest(memory: f64) -> Course {
+    let (burn_in, every) = ((BURN_IN * memory).ceil() as u64, (memory / STATES).floor().max(1.0) as u64);
+    Course { burn_in, rounds: (ROUNDS * memory).max(FEWEST_ROUNDS).ceil() as u64, every }
 }
 
 impl Plan {
-    /// The plan for the levels asked for, which ascend, of a chain that forgets its state in some `memory` rounds;
-    /// `pilot` is an island of its own.
-    pub(super) fn find(mut pilot: Island<'_>, levels: &[u64], memory: f64) -> Result<Self, TailError> {
-        let (burn_in, every) = ((BURN_IN * memory).ceil() as u64, (memory / STATES).floor().max(1.0) as u64);
-        let fewest_rounds = (ROUNDS * memory).max(FEWEST_ROUNDS).ceil();
-        let course = |rounds: f64| Course { burn_in, rounds: rounds as u64, every };
+    /// The plan for the levels asked for, which ascend, of a chain that forgets its state in some `memory` rounds, so
+    /// that an island has about this relative `variance`; `pilot` is an island of its own.
+    pub(super) fn find<C: Chain>(
+        mut pilot: Island<'_, '_, C>,
+        levels: &[u64],
+        memory: f64,
+        variance: f64,
+    ) -> Result<Self, TailError> {
+        let course = shortest(memory);
+        let fewest_rounds = course.rounds as f64;
         let highest = *levels.last().expect("a level is asked for");
-        let all: Vec<u64> = (1..=highest).collect();
-        let plain = pilot.plain(course(fewest_rounds), &all)?;
-        let fractions: Vec<f64> =
-            plain.visits.iter().map(|visits| visits.iter().sum::<u64>() as f64 / fewest_rounds).collect();
-        let first = fractions.iter().position(|&fraction| fraction < FIRST).unwrap_or(all.len());
+        let spacing = highest.div_ceil(MOST_TARGETS) as usize;
+        let all: Vec<u64> = (1..=highest).step_by(spacing).collect();
+        let looked_at: Vec<u64> = all.iter().chain(levels).copied().collect();
+        let plain = pilot.plain(course, &looked_at)?;
+        let fraction = |visits: &Vec<u64>| visits.iter().sum::<u64>() as f64 / fewest_rounds;
+        let seen: Vec<f64> = plain.visits.iter().map(fraction).collect();
+        let (of_all, of_levels) = seen.split_at(all.len());
+        let first = of_all.iter().position(|&fraction| fraction < FIRST).unwrap_or(all.len());
         let targets = all[first..].to_vec();
+        let lowest = targets.first().copied().unwrap_or(u64::MAX);
 
         // Relative variances for one round, or one entrance; and rounds that an entrance costs.
-        let counted = levels.iter().filter(|&&k| k >= 1 && (k as usize) <= first).map(|&k| fractions[k as usize - 1]);
-        let mut of_a_round = counted.map(|p| memory * (1.0 - p) / p).fold(0.0, f64::max);
+        let mut fractions: Vec<f64> = levels
+            .iter()
+            .zip(of_levels)
+            .filter(|(k, _)| **k < lowest)
+            .map(|(_, &p)| p.max(1.0 / fewest_rounds))
+            .collect();
+        let mut of_a_round = fractions.iter().map(|p| memory * (1.0 - p) / p).fold(0.0, f64::max);
         let mut stages: Vec<Climb> = Vec::new();
         if !targets.is_empty() {
             pilot.begin(plain, targets.clone());
-            let bulk = pilot.masses(0).len();
-            let (mut stage, mut fresh) = (0, bulk);
+            let mut stage = 0;
             loop {
                 let level = targets[stage];
                 let masses = pilot.masses(stage);
-                let share = masses[..bulk].iter().sum::<f64>() / masses.iter().sum::<f64>();
-                of_a_round = of_a_round.max(memory * share * share * relative_variance(&masses[..bulk]));
+                let of_plain: f64 = masses[0].iter().sum();
+                let share = of_plain / masses.iter().flatten().sum::<f64>();
+                of_a_round = of_a_round.max(memory * share * share * relative_variance(&masses[0]));
 
-                let begun = pilot.rounds();
-                let seen = pilot.stage(stage, ENTRANCES, Some(u64::MAX), &targets[stage..])?;
+                let (begun, ahead) = (pilot.walker.rounds(), &targets[stage..]);
+                let asked: Vec<u64> = levels.iter().copied().filter(|&k| k >= level).collect();
+                let counted: Vec<u64> = merged(ahead, &asked);
+                let seen = pilot.stage(stage, ENTRANCES, Some(u64::MAX), &counted)?;
                 if seen.excursions.is_empty() {
                     return Err(TailError::OutOfReach { level });
                 }
-                let cost = (pilot.rounds() - begun) as f64 / ENTRANCES as f64;
-                pilot.thin(fresh, ENTRANCES)?;
+                let cost = (pilot.walker.rounds() - begun) as f64 / ENTRANCES as f64;
                 let rounds = |k: u64| {
-                    let weighted = |of: &Excursion| of.weight * of.visits[(k - level) as usize] as f64;
+                    let at = counted.binary_search(&k).expect("it is counted");
+                    let weighted = |of: &Excursion| of.weight * of.visits[at] as f64;
                     seen.excursions.iter().map(weighted).collect::<Vec<f64>>()
                 };
                 let enough = STEP * rounds(level).iter().sum::<f64>();
-                let reaches = |k: u64| rounds(k).iter().sum::<f64>() >= enough;
-                let last = level == highest || reaches(highest);
-                let next = (level + 1..=highest).rev().find(|&k| reaches(k)).unwrap_or(level + 1);
-                let end = if last { highest + 1 } else { next };
-                let asked = levels.iter().filter(|k| (level..end).contains(k));
-                let mut variance = asked.map(|&k| relative_variance(&rounds(k))).fold(0.0, f64::max);
-                if !last {
-                    let next_stage = stage + (next - level) as usize;
-                    let by_excursion = pilot.masses_by_excursion(&seen, next_stage);
-                    let own: f64 = by_excursion.iter().sum();
-                    let share = own / (own + pilot.masses(next_stage).iter().sum::<f64>());
+                let reaches = |k: u64| {
+                    let rounds = rounds(k);
+                    rounds.iter().sum::<f64>() >= enough && rounds.iter().filter(|r| **r > 0.0).count() >= REACHING
+                };
+                let further = ahead.iter().rposition(|&k| reaches(k)).unwrap_or(0).max(1);
+                let next = ahead.get(further).copied().filter(|_| !reaches(highest));
+                let end = next.unwrap_or(u64::MAX);
+                let asked = || asked.iter().filter(|k| **k < end);
+                let mut variance = asked().map(|&k| relative_variance(&rounds(k))).fold(0.0, f64::max);
+                fractions.extend(asked().map(|&k| rounds(k).iter().sum::<f64>()));
+                let before = (stage > 0).then_some(ENTRANCES);
+                if next.is_some() {
+                    stage += further;
+                    let excursions = seen.excursions.len();
+                    pilot.add(seen.states, stage, before)?;
+                    let masses = pilot.masses(stage);
+                    let by_excursion = pilot.by_excursion(&masses, excursions);
+                    let share = by_excursion.iter().sum::<f64>() / masses.iter().flatten().sum::<f64>();
                     variance = variance.max(share * share * relative_variance(&by_excursion));
-                    fresh = pilot.add(seen.states, next);
-                    stage = next_stage;
                 }
                 stages.push(Climb { level, cost, variance });
-                if last {
+                if next.is_none() {
                     break;
                 }
             }
@@ -111,11 +140,20 @@ impl Plan {
         // A chain without any variance still needs a scale.
         let of_a_round = of_a_round.max(LEAST_VARIANCE);
         let sum: f64 = of_a_round.sqrt() + stages.iter().map(|s| (s.variance * s.cost).sqrt()).sum::<f64>();
-        let scale = (fewest_rounds / of_a_round.sqrt()).max(sum / VARIANCE);
-        let rounds = (scale * of_a_round.sqrt()).ceil().max(fewest_rounds);
+        let scale = (fewest_rounds / of_a_round.sqrt()).max(sum / variance);
+        let rounds = (scale * of_a_round.sqrt()).ceil().max(fewest_rounds) as u64;
         let entrances = |s: &Climb| (scale * (s.variance / s.cost).sqrt()).clamp(FEWEST, MOST).ceil() as u64;
-        Ok(Self { course: course(rounds), stages: stages.iter().map(|s| (s.level, entrances(s))).collect() })
+        let stages = stages.iter().map(|s| (s.level, entrances(s))).collect();
+        Ok(Self { course: Course { rounds, ..course }, stages, fractions })
     }
+}
+
+/// Ascending numbers of either list.
+fn merged(a: &[u64], b: &[u64]) -> Vec<u64> {
+    let mut all = [a, b].concat();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// A stage of the pilot.

@@ -7,7 +7,7 @@
 use super::{Arrivals, Parameters};
 use crate::process::start::Initial;
 use crate::process::{Measure, ParameterError, profile_bins};
-use crate::profile::{Balls, ProfileChain, ROUND_WORK, State, TailChain, Thrower, Watch, one_choice_work};
+use crate::profile::{Balls, Count, ProfileChain, ROUND_WORK, State, TailChain, Thrower, Watch, one_choice_work};
 use crate::rng::samplers::{Rounded, binomial};
 use crate::rng::stream::Stream;
 use crate::stats::Flow;
@@ -104,6 +104,11 @@ impl ProfileChain for LeakyProfile {
 
     fn round_work(&self) -> f64 {
         if self.d > 1 { ROUND_WORK } else { one_choice_work(self.bins, 1.0 - self.lambda) }
+    }
+
+    fn one_bin(&self) -> Option<[(f64, Count); 2]> {
+        // Every bin has the weight 1, whatever the loads.
+        (self.d == 1).then(|| self.balls(1.0))
     }
 
     fn tail(&self) -> Option<&dyn TailChain> {

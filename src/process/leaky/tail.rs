@@ -15,15 +15,19 @@ use crate::rng::stream::Stream;
 const NONE: (f64, Count) = (0.0, Count::Poisson(0.0));
 
 impl LeakyProfile {
-    /// Prepares the tails, up to `most` balls, of the number of balls of a bin of weight `weight`.
-    fn set(&self, counts: &mut CountTail, weight: f64, most: u64) {
+    /// Law of the number of balls of a bin of weight `weight`.
+    pub(super) fn balls(&self, weight: f64) -> [(f64, Count); 2] {
         let p = weight / self.bins as f64;
-        let parts = match &self.arrivals.law {
+        match &self.arrivals.law {
             Law::Binomial(_) => [(1.0, Count::Binomial(self.bins, self.lambda * p)), NONE],
             Law::Poisson(mean) => [(1.0, Count::Poisson(mean * p)), NONE],
             Law::Fixed(law) => law.values().map(|(balls, probability)| (probability, Count::Binomial(balls, p))),
-        };
-        counts.set(parts, most);
+        }
+    }
+
+    /// Prepares the tails, up to `most` balls, of the number of balls of a bin of weight `weight`.
+    fn set(&self, counts: &mut CountTail, weight: f64, most: u64) {
+        counts.set(self.balls(weight), most);
     }
 
     /// The levels of `profile` from the lowest on, each with the weight of its bins and the number of bins above it.
@@ -45,12 +49,12 @@ fn needed(level: u64, load: u64) -> u64 {
 
 impl TailChain for LeakyProfile {
     fn expected_reaching(&self, counts: &mut CountTail, profile: &Profile, levels: &[u64], expected: &mut Vec<f64>) {
-        expected.clear();
-        expected.resize(levels.len(), 0.0);
+        let first = expected.len();
+        expected.resize(first + levels.len(), 0.0);
         let Some(&highest) = levels.iter().max() else { return };
         for (Level { load, bins }, weight, _) in self.weighted(profile) {
             self.set(counts, weight, needed(highest, 0));
-            for (sum, &level) in expected.iter_mut().zip(levels) {
+            for (sum, &level) in expected[first..].iter_mut().zip(levels) {
                 *sum += bins as f64 * counts.at_least(needed(level, load));
             }
         }

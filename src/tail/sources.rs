@@ -1,0 +1,190 @@
+//! Weighted states from which levels are entered: all of those outside of a level stand for the law there.
+
+use super::chain::Chain;
+use crate::profile::CountTail;
+use crate::rng::stream::Stream;
+
+/// Batches of no more sources are not halved.
+const FEWEST: usize = 64;
+
+/// A weighted state.
+#[derive(Clone, Debug)]
+pub(super) struct Source<S> {
+    pub(super) state: S,
+    /// Share of the stationary law that it stands for.
+    pub(super) weight: f64,
+    /// The state of the plain chain that it comes from.
+    pub(super) ancestor: u32,
+    /// The excursion of its stage that went through it.
+    pub(super) excursion: u32,
+}
+
+/// The sources of one stage, or of the plain chain.
+struct Batch<S> {
+    sources: Vec<Source<S>>,
+    /// For each target, the expected numbers of bins that reach it in the next round from each source; of the plain chain
+    /// alone, whose sources serve all targets.
+    expected: Option<Vec<Vec<f64>>>,
+}
+
+/// The sources so far.
+pub(super) struct Sources<S> {
+    /// Levels to be entered, ascending.
+    targets: Vec<u64>,
+    /// Those of the plain chain, and of each stage.
+    batches: Vec<Batch<S>>,
+}
+
+impl<S> Batch<S> {
+    /// Leaves every r-th source from a random one, r times as heavy, so that at most about `most` are left.
+    fn thin(&mut self, stream: &mut Stream, most: usize) {
+        let ratio = self.sources.len().div_ceil(most);
+        if ratio > 1 {
+            every(&mut self.sources, ratio, stream.below(ratio as u64) as usize);
+            self.sources.iter_mut().for_each(|source| source.weight *= ratio as f64);
+        }
+    }
+}
+
+/// Leaves every `ratio`-th element from that at `offset` on.
+fn every<T>(list: &mut Vec<T>, ratio: usize, offset: usize) {
+    let mut place = 0;
+    list.retain(|_| {
+        place += 1;
+        (place - 1) % ratio == offset
+    });
+}
+
+impl<S> Sources<S> {
+    /// The states of the plain chain as sources for all `targets`.
+    pub(super) fn new<C: Chain<State = S>>(
+        chain: &C,
+        counts: &mut CountTail,
+        plain: Vec<Source<S>>,
+        targets: Vec<u64>,
+    ) -> Self {
+        let mut expected = vec![Vec::with_capacity(plain.len()); targets.len()];
+        let mut of_source = Vec::with_capacity(targets.len());
+        for source in &plain {
+            of_source.clear();
+            chain.expected_reaching(counts, &source.state, &targets, &mut of_source);
+            expected.iter_mut().zip(&of_source).for_each(|(values, &value)| values.push(value));
+        }
+        Self { targets, batches: vec![Batch { sources: plain, expected: Some(expected) }] }
+    }
+
+    pub(super) fn targets(&self) -> &[u64] {
+        &self.targets
+    }
+
+    /// Adds the sources of a stage.
+    pub(super) fn add(&mut self, sources: Vec<Source<S>>) {
+        self.batches.push(Batch { sources, expected: None });
+    }
+
+    /// The contributions of each source of each batch to the expected number of entrances to the target of index
+    /// `target`.
+    pub(super) fn masses<C: Chain<State = S>>(
+        &self,
+        chain: &C,
+        counts: &mut CountTail,
+        target: usize,
+    ) -> Vec<Vec<f64>> {
+        let mut of_batch = |Batch { sources, expected }: &Batch<S>| {
+            let mut masses = Vec::with_capacity(sources.len());
+            match expected {
+                Some(of_targets) => masses.extend_from_slice(&of_targets[target]),
+                None => sources.iter().for_each(|source| {
+                    chain.expected_reaching(counts, &source.state, &self.targets[target..=target], &mut masses);
+                }),
+            }
+            masses.iter_mut().zip(sources).for_each(|(mass, source)| *mass *= source.weight);
+            masses
+        };
+        self.batches.iter().map(&mut of_batch).collect()
+    }
+
+    /// Of the `masses` those of the last batch, summed by excursion.
+    pub(super) fn by_excursion(&self, masses: &[Vec<f64>], excursions: usize) -> Vec<f64> {
+        let mut sums = vec![0.0; excursions];
+        if let (Some(last), Some(masses)) = (self.batches.last(), masses.last()) {
+            last.sources.iter().zip(masses).for_each(|(source, mass)| sums[source.excursion as usize] += mass);
+        }
+        sums
+    }
+
+    /// Chooses `entrances` sources in proportion to their masses (systematic resampling); returns them and the weight of
+    /// each entrance. There are none where there is no mass.
+    pub(super) fn choose(&self, stream: &mut Stream, masses: &[Vec<f64>], entrances: u64) -> (Vec<&Source<S>>, f64) {
+        let weight = masses.iter().flatten().sum::<f64>() / entrances as f64;
+        let mut chosen = Vec::with_capacity(entrances as usize);
+        let mut next = stream.unit() * weight;
+        let mut sum = 0.0;
+        let mut last = None;
+        let sources = self.batches.iter().flat_map(|batch| &batch.sources);
+        for (source, &mass) in sources.zip(masses.iter().flatten()).filter(|(_, mass)| **mass > 0.0) {
+            sum += mass;
+            last = Some(source);
+            while next <= sum && (chosen.len() as u64) < entrances {
+                chosen.push(source);
+                next += weight;
+            }
+        }
+        // Rounding of the sums may leave out the last one.
+        if let Some(last) = last {
+            chosen.resize(entrances as usize, last);
+        }
+        (chosen, weight)
+    }
+
+    /// Thins the batch of the stage before the last, which has served its next, to at most about `most`, and halves those
+    /// of the stages before it: what a stage contributes to others than the next is small.
+    pub(super) fn thin(&mut self, stream: &mut Stream, most: usize) {
+        let Some((_, stages)) = self.batches.split_first_mut() else { return };
+        let Some((_, served)) = stages.split_last_mut() else { return };
+        let Some((newest, others)) = served.split_last_mut() else { return };
+        newest.thin(stream, most);
+        for batch in others.iter_mut().filter(|batch| batch.sources.len() > FEWEST) {
+            batch.thin(stream, batch.sources.len().div_ceil(2));
+        }
+    }
+}
+
+/// The states that the excursions of a stage go through, or so many of them, evenly.
+///
+/// State i of them all is kept where i = offset modulo the stride, a power of 2 that grows with their number; the offset
+/// is random and drawn before: each state is kept with the same probability, whatever the excursions do.
+pub(super) struct Kept<S> {
+    sources: Vec<Source<S>>,
+    most: usize,
+    offset: u64,
+    /// Logarithm to base 2 of the stride.
+    doublings: u32,
+    seen: u64,
+}
+
+impl<S: Clone> Kept<S> {
+    pub(super) fn new(stream: &mut Stream, most: usize) -> Self {
+        Self { sources: Vec::new(), most, offset: stream.bits(), doublings: 0, seen: 0 }
+    }
+
+    pub(super) fn offer(&mut self, state: &S, weight: f64, ancestor: u32, excursion: u32) {
+        let mask = (1 << self.doublings) - 1;
+        if self.seen & mask == self.offset & mask {
+            self.sources.push(Source { state: state.clone(), weight, ancestor, excursion });
+        }
+        self.seen += 1;
+        if self.sources.len() > self.most {
+            let wanted = (self.offset >> self.doublings & 1) as usize;
+            every(&mut self.sources, 2, wanted);
+            self.doublings += 1;
+        }
+    }
+
+    /// The states kept, as heavy as all of them.
+    pub(super) fn into_sources(mut self) -> Vec<Source<S>> {
+        let stride = (1u64 << self.doublings) as f64;
+        self.sources.iter_mut().for_each(|source| source.weight *= stride);
+        self.sources
+    }
+}
