@@ -110,7 +110,7 @@ fn time_of_earlier_sittings_counts() {
     let snapshot: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let before = snapshot["elapsed_us"].as_u64().expect("a time");
     sitting.run(&mut Profiles.into()).0.expect("a result");
-    let contents = Contents::read(&sitting.path("a.jsonl")).expect("a journal");
+    let contents = Contents::<Header>::read(&sitting.path("a.jsonl")).expect("a journal");
     let elapsed = contents.entries().next().expect("a block").elapsed;
     assert!(before > 0 && elapsed > Duration::from_micros(before), "{elapsed:?} after {before} us");
 }

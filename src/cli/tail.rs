@@ -1,17 +1,19 @@
 //! `leakybins tail PROCESS`: max loads too rare to be seen.
 
 use super::device::Threads;
-use super::exit::{Exit, Refused};
+use super::exit::{Exit, Refused, Resumable};
+use super::journal::{JournalFlags, Journaled, describe};
 use super::output::{Output, seed};
 use super::progress::Progress;
 use super::signals::interruptible;
+use crate::backend::BackendError;
 use crate::grid;
 use crate::number::count;
 use crate::process::ProcessSpec;
 use crate::process::start::Start;
 use crate::stats::interval::Confidence;
 use crate::tail::report::Report;
-use crate::tail::{self, Question, Spec};
+use crate::tail::{self, Header, Question, Spec, TailError};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,9 +21,13 @@ Examples:
   leakybins tail leaky --n 1000 --levels 20 --arrivals poisson --seed 1
   leakybins tail leaky --n 1000 --levels 8..20 --within 1000 --start mean-field
   leakybins tail leaky --d 1 --levels 60..400+20 --max-islands 256 --format json -o tail.json --plot tail.svg
+  leakybins tail leaky --n 1024 --d 1 --levels 40..160+20 --max-islands 1024 --out long.jsonl
+  leakybins tail leaky --n 1024 --d 1 --levels 40..160+20 --max-islands 1024 --seed 1 --shard 3/8 --out shard-3.jsonl
 
-P(max load >= k) after the deletions of a round in the stationary state, or after or within some rounds from the start. It runs on the CPU; the same seed and parameters
-give the same result with any number of threads. Ctrl-C or SIGTERM stops without a result; a second one stops at once.";
+P(max load >= k) after the deletions of a round: in the stationary state, at a round from the start, or in the worst of
+some rounds. It runs on the CPU; the same seed and parameters give the same result with any number of threads. Ctrl-C or
+SIGTERM stops without a result; a second one stops at once. With --out all finished islands are kept, each a block of its
+own: the same command goes on.";
 
 /// Arguments of `leakybins tail`.
 #[derive(Debug, clap::Args)]
@@ -36,6 +42,8 @@ pub(super) struct TailArgs {
     threads: Threads,
     #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    journal: JournalFlags,
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,20 +113,55 @@ impl TailArgs {
     /// Values of flags that were left out.
     pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
         let spec = self.spec()?;
-        Ok(vec![("max-islands", spec.max_islands), ("seed", seed(self.question.seed))])
+        let begun = self.journal.begun_seed::<Header>()?;
+        Ok(vec![("max-islands", spec.max_islands), ("seed", seed(self.question.seed.or(begun)))])
     }
 }
 
 /// Estimates the tail. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: TailArgs) -> anyhow::Result<Exit> {
     let mut spec = arguments.spec()?;
-    let TailArgs { question, threads, output, .. } = arguments;
+    let TailArgs { question, threads, output, journal: journal_flags, .. } = arguments;
     let destination = output.open(&[])?;
-    spec.seed = seed(question.seed);
-    let control = interruptible(Exit::Interrupted)?;
-    threads.start_for("profile", output.quiet)?;
+    let stops = spec.rel_err.is_some() || spec.max_time.is_some();
+    let journaled: Option<Journaled<Header>> = journal_flags.open((stops, "--max-islands"), &destination, &output)?;
+    spec.seed = match (question.seed, &journaled) {
+        (None, Some(journaled)) => seed(journaled.seed()?),
+        (given, _) => seed(given),
+    };
+    let control = interruptible(journal_flags.when_interrupted())?;
     let progress = Progress::without_end("rounds", spec.process.expected_balls(), output.progress());
-    let outcome = progress.watch(&control, || tail::run(&spec, &control))?;
+    let Some(mut journaled) = journaled else {
+        threads.start_for("profile", output.quiet)?;
+        let outcome = progress.watch(&control, || tail::run(&spec, &control))?;
+        destination.publish(&Report::new(&spec, &outcome))?;
+        return Ok(Exit::Done);
+    };
+
+    // One that has not begun waits for what the pilot finds.
+    if let Some(findings) = journaled.journal.header().map(|header| header.findings().clone()) {
+        journaled.begin(Header::new(&spec, &findings))?;
+    }
+    threads.start_for("profile", output.quiet)?;
+    let outcome = progress.watch(&control, || {
+        let part = (&mut journaled.journal, journaled.shard);
+        tail::run_journaled(&spec, &control, part)
+    });
+    let outcome = outcome.map_err(|error| match error {
+        TailError::Backend(BackendError::Cancelled) if journaled.journal.header().is_none() => {
+            Resumable("the pilot has not found the stages, and no island is begun".to_owned()).into()
+        }
+        TailError::Backend(BackendError::Cancelled) => journaled.interrupted().into(),
+        other => anyhow::Error::from(other),
+    })?;
+    if outcome.islands == 0 {
+        tracing::info!("this shard has no island of the run: there is nothing to report");
+        return Ok(Exit::Done);
+    }
+    if !output.quiet {
+        tracing::info!("{}", describe(journaled.contents()));
+    }
+    let spec = Spec { confidence: spec.confidence, ..journaled.contents().header().spec().clone() };
     destination.publish(&Report::new(&spec, &outcome))?;
     Ok(Exit::Done)
 }

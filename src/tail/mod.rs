@@ -51,6 +51,7 @@
 mod chain;
 mod estimate;
 mod island;
+mod journal;
 mod one_bin;
 mod pilot;
 mod plain;
@@ -61,15 +62,21 @@ mod share;
 mod sources;
 
 pub use estimate::{Doubt, Estimate, Method};
+pub use journal::{Header, replay, run_journaled, verify};
 pub use question::{MAX_ROUNDS, Question};
+pub use scheme::Findings;
+pub use share::{Seen, Share};
 
 use crate::backend::{BackendError, Control};
+use crate::journal::JournalError;
 use crate::process::{ParameterError, ProcessSpec};
 use crate::run::stopping;
 use crate::stats::interval::{Confidence, IntervalError};
 use estimate::Sums;
 use rayon::prelude::*;
 use scheme::Scheme;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Version of everything that fixes the numbers of a result beside
@@ -84,9 +91,10 @@ pub const MAX_ISLANDS: u64 = u32::MAX as u64;
 pub const MAX_LEVEL: u64 = 1 << 20;
 
 /// What is asked: all that fixes the outcome.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     /// The process; in the stationary state its start is not looked at.
+    #[serde(flatten)]
     pub process: ProcessSpec,
     /// When the levels are to be reached.
     pub question: Question,
@@ -97,10 +105,12 @@ pub struct Spec {
     /// Confidence of the intervals.
     pub confidence: Confidence,
     /// Half the width of each interval over its estimate at which the run ends, if no level is in doubt then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rel_err: Option<f64>,
     /// Most islands.
     pub max_islands: u64,
     /// Seconds after which no look is begun that would not end in time; there is one look in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time: Option<f64>,
 }
 
@@ -156,6 +166,9 @@ pub enum TailError {
     /// Stopped.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// The journal is damaged, of another run, or cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
 }
 
 /// Why a run ended.
@@ -168,6 +181,8 @@ pub enum Reason {
     MaxIslands,
     /// The time is used up, or would be before the next look.
     MaxTime,
+    /// It has not ended: other islands are still to be computed, or in other journals.
+    Incomplete,
 }
 
 /// What was found.
@@ -183,8 +198,8 @@ pub struct Outcome {
     pub rounds: u64,
     /// Why it ended.
     pub reason: Reason,
-    /// Time of all islands and the pilot.
-    pub elapsed: Duration,
+    /// Time of all islands and the pilot; `None` of a journal, whose lines have it.
+    pub elapsed: Option<Duration>,
 }
 
 impl Spec {
@@ -238,37 +253,50 @@ pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
     spec.validate()?;
     let begun = Instant::now();
     let scheme = Scheme::find(spec, control)?;
-    let mut sums = Sums::new(&spec.levels, &scheme);
-    let mut looks = stopping::looks().map(|look| look.min(spec.max_islands)).peekable();
+    let outcome = climb(spec, &scheme.findings(), spec.confidence, |numbers| {
+        let islands = numbers.into_par_iter().map(|number| scheme.island(number as u32, control));
+        Ok((islands.collect::<Result<_, _>>()?, begun.elapsed()))
+    })?;
+    Ok(Outcome { elapsed: Some(begun.elapsed()), ..outcome })
+}
+
+/// Estimates from the islands of these numbers that `next` gives, with the time spent up to there, until a rule ends it
+/// or there are as many as allowed. Rules are looked at as long as no island is missing: they are about the first ones,
+/// and about intervals of the confidence of `spec`; the estimates have `confidence`.
+fn climb(
+    spec: &Spec,
+    findings: &Findings,
+    confidence: Confidence,
+    mut next: impl FnMut(Range<u64>) -> Result<(Vec<Share>, Duration), TailError>,
+) -> Result<Outcome, TailError> {
+    let mut sums = Sums::new(&spec.levels, findings);
+    let looks = stopping::looks().take_while(|_| spec.rel_err.or(spec.max_time).is_some());
+    let mut looks = looks.filter(|look| *look < spec.max_islands).chain([spec.max_islands]).peekable();
+    let mut done = 0;
     let reason = loop {
-        let look = looks.next().expect("looks have no end");
-        let numbers = sums.islands()..look;
-        let islands: Vec<_> =
-            numbers.into_par_iter().map(|number| scheme.island(number as u32, control)).collect::<Result<_, _>>()?;
-        islands.into_iter().for_each(|island| sums.add(island));
-        let estimates = sums.estimates(spec.confidence);
-        // A level that every round reached has no spread, and needs none.
-        let is_good = |level: &Estimate, wanted| {
-            level.probability == 1.0 || (level.doubts.is_empty() && level.rel_err.is_some_and(|e| e <= wanted))
+        let Some(look) = looks.next() else {
+            break if sums.islands() == done { Reason::MaxIslands } else { Reason::Incomplete };
         };
-        let good = |wanted: f64| estimates.iter().all(|level| is_good(level, wanted));
-        if spec.rel_err.is_some_and(good) {
+        let (islands, elapsed) = next(done..look)?;
+        islands.into_iter().for_each(|island| sums.add(island));
+        done = look;
+        if sums.islands() < done {
+            continue;
+        }
+        if spec.rel_err.is_some_and(|wanted| sums.estimates(spec.confidence).iter().all(|of| of.is_within(wanted))) {
             break Reason::RelErr;
         }
-        if look == spec.max_islands {
-            break Reason::MaxIslands;
-        }
-        let next = *looks.peek().expect("looks have no end") as f64 / look as f64;
-        if spec.max_time.is_some_and(|limit| begun.elapsed().as_secs_f64() * next > limit) {
+        let growth = looks.peek().map(|next| *next as f64 / done as f64);
+        if growth.zip(spec.max_time).is_some_and(|(growth, limit)| elapsed.as_secs_f64() * growth > limit) {
             break Reason::MaxTime;
         }
     };
     Ok(Outcome {
-        levels: sums.estimates(spec.confidence),
-        stages: scheme.stages().to_vec(),
+        levels: sums.estimates(confidence),
+        stages: findings.stages.clone(),
         islands: sums.islands(),
         rounds: sums.rounds(),
         reason,
-        elapsed: begun.elapsed(),
+        elapsed: None,
     })
 }

@@ -28,8 +28,9 @@ const MOST_TARGETS: u64 = 512;
 /// Excursions of each stage of the pilot, and how many of them have to reach the next stage.
 const ENTRANCES: u64 = 256;
 const REACHING: usize = 12;
-/// Fewest and most excursions of a stage of an island.
+/// Fewest and most excursions of a stage of an island; from a start the moments of entrances matter too.
 const FEWEST: f64 = 64.0;
+const FEWEST_FROM_A_START: f64 = 256.0;
 const MOST: f64 = 65_536.0;
 /// Rounds of the plain chain in autocorrelation times: before it is looked at, and fewest after.
 const BURN_IN: f64 = 5.0;
@@ -151,7 +152,8 @@ impl Plan {
         let effort = (of_a_look / cost_of_a_look).sqrt();
         let scale = (shortest.looks as f64 / effort).max(sum / variance);
         let looks = ((scale * effort).ceil() as u64).max(shortest.looks);
-        let entrances = |s: &Climb| (scale * (s.variance / s.cost).sqrt()).clamp(FEWEST, MOST).ceil() as u64;
+        let fewest = if question.horizon().is_some() { FEWEST_FROM_A_START } else { FEWEST };
+        let entrances = |s: &Climb| (scale * (s.variance / s.cost).sqrt()).clamp(fewest, MOST).ceil() as u64;
         let stages = stages.iter().map(|s| (s.level, entrances(s))).collect();
         Ok(Self { course: Course { looks, ..course }, stages, fractions })
     }

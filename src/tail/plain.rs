@@ -4,7 +4,7 @@ use super::TailError;
 use super::chain::{Chain, Walker};
 use super::question::Question;
 use super::sources::Source;
-use crate::float::ln;
+use crate::float::{ln, powi};
 
 /// States of a path that are kept, if it is short: of each round of a horizon as many as of any other..
 const STATES_WITHIN: f64 = 64.0;
@@ -149,13 +149,15 @@ impl Question {
     /// By how much an entrance with so many rounds left, its own included, is preferred.
     ///
     /// Which moments lead to high levels in the end is not known: late ones where visits are short, for few of the early
-    /// ones last; early ones where loads build up slowly. Both have half of the entrances at a round, which wastes a
-    /// factor of the order of a logarithm at most; within a horizon half of them go with the time left.
+    /// ones last; early ones where loads build up slowly, or where a horizon is short. Each has its part of the entrances,
+    /// so that none can waste more than a small factor, or at a round a logarithm.
     pub(super) fn guide(self, left: u64) -> f64 {
+        let rounds = self.horizon().unwrap_or(1) as f64;
+        let part = left as f64 / rounds;
         match self {
             Question::Stationary => 1.0,
-            Question::AtRound(rounds) => 1.0 / left as f64 + (1.0 + ln(rounds as f64)) / rounds as f64,
-            Question::Within(rounds) => 0.5 + left as f64 / rounds as f64,
+            Question::AtRound(_) => 1.0 / left as f64 + (1.0 + ln(rounds)) / rounds,
+            Question::Within(_) => 1.0 + 2.0 * part + 5.0 * powi(part, 4),
         }
     }
 }

@@ -18,9 +18,9 @@
 //! | `rel_err` | number or null | relative error at which the run was to end |
 //! | `max_islands` | integer | most islands |
 //! | `islands` | integer | independent islands |
-//! | `reason` | string | why it ended: `rel-err`, `max-islands` or `max-time` |
+//! | `reason` | string | why it ended: `rel-err`, `max-islands` or `max-time`; `incomplete`: not ended, a journal without all its islands |
 //! | `rounds` | integer | rounds computed in all islands, burn-in included |
-//! | `elapsed_s` | number | seconds of wall time |
+//! | `elapsed_s` | number, or absent | seconds of wall time; absent of a [journal](crate::journal), by `tail --out` or `report` |
 //! | `stages` | list | [level, excursions in an island] of each stage, ascending |
 //! | `levels` | list | the levels asked for, ascending, see below |
 //!
@@ -40,7 +40,7 @@
 //! | `gain` | number or null | rounds of a plain run that would give the same error if rounds were independent (they are not: it would take more), over `rounds` |
 //! | `theory` | number or null | P(M >= k) of independent bins: exact for d = 1 with Poisson arrivals, else an approximation that fails far out |
 //! | `trusted` | boolean | whether there is no doubt |
-//! | `doubts` | list | reasons to distrust the interval: `few-ancestors`, `dominating-weight`, `skewed-islands`, `never-reached` |
+//! | `doubts` | list | reasons to distrust the interval: `few-ancestors`, `dominating-weight`, `skewed-islands`, `never-reached`, `few-islands` (of a journal that is incomplete) |
 //!
 //! Everything but `version` and `elapsed_s` follows from the fields `profile_stream_version` to `max_islands`, and from
 //! the levels; a run that ended by `max-time` is that with so many islands.
@@ -81,7 +81,8 @@ pub struct Report<'a> {
     islands: u64,
     reason: Reason,
     rounds: u64,
-    elapsed_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_s: Option<f64>,
     stages: &'a [(u64, u64)],
     levels: Vec<Level<'a>>,
 }
@@ -146,7 +147,7 @@ impl<'a> Report<'a> {
             islands: outcome.islands,
             reason: outcome.reason,
             rounds: outcome.rounds,
-            elapsed_s: outcome.elapsed.as_secs_f64(),
+            elapsed_s: outcome.elapsed.map(|elapsed| elapsed.as_secs_f64()),
             stages: &outcome.stages,
             levels: outcome.levels.iter().map(level).collect(),
         }
@@ -159,8 +160,9 @@ impl<'a> Report<'a> {
         // The stationary state knows no start.
         parameters.retain(|text| self.horizon.is_some() || !text.starts_with("start "));
         field(out, "parameters", &parameters)?;
-        let time = format!("{:.3} s", self.elapsed_s);
-        field(out, "tail", &[format!("islands {}", self.islands), format!("rounds {}", grouped(self.rounds)), time])?;
+        let done = [format!("islands {}", self.islands), format!("rounds {}", grouped(self.rounds))];
+        let time = self.elapsed_s.map(|elapsed| format!("{elapsed:.3} s"));
+        field(out, "tail", &done.into_iter().chain(time).collect::<Vec<_>>())?;
         let stages = match (self.stages.first(), self.stages.last()) {
             (Some(first), Some(last)) => format!("{} from level {} to {}", self.stages.len(), first.0, last.0),
             _ => "none: every level was counted along the plain chains".to_owned(),
@@ -256,15 +258,21 @@ impl Render for Report<'_> {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        if self.reason == Reason::Incomplete {
+            let (done, all) = (self.islands, self.max_islands);
+            warnings.push(format!("the run is incomplete: this is the result of {done} of {all} islands"));
+        }
         let doubtful: Vec<_> = self.levels.iter().filter(|of| !of.trusted).map(|of| of.k.to_string()).collect();
         if !doubtful.is_empty() {
+            let is_part = self.reason == Reason::Incomplete;
+            let remedy = if is_part { "compute the other islands first" } else { "use more --max-islands" };
             warnings.push(format!(
-                "the intervals of the levels {} cannot be trusted (the result says why); use more --max-islands",
+                "the intervals of the levels {} cannot be trusted (the result says why); {remedy}",
                 doubtful.join(", ")
             ));
         }
         if let Some(wanted) = self.rel_err
-            && self.reason != Reason::RelErr
+            && !matches!(self.reason, Reason::RelErr | Reason::Incomplete)
         {
             let worst = self.levels.iter().filter_map(|of| of.rel_err).fold(0.0, f64::max);
             let remedy = if self.reason == Reason::MaxTime { "--max-time" } else { "--max-islands" };

@@ -11,9 +11,11 @@ use super::share::{Seen, Share};
 use super::{Spec, TailError};
 use crate::backend::{Control, StreamKind};
 use crate::float::exp;
+use crate::journal::start_sha256;
 use crate::process::start::Start;
 use crate::process::{Form, ProcessSpec};
 use crate::profile::{Count, ProfileChain, TailChain};
+use serde::{Deserialize, Serialize};
 
 /// Relative variance of an island that is good enough: of 32 such islands a t interval makes sense.
 const VARIANCE: f64 = 0.15;
@@ -26,12 +28,27 @@ const PAIRS: f64 = 1e-4;
 /// Least weight of the mean number of bins: where there are always several, it adds more than it takes away.
 const LEAST: f64 = 0.05;
 
+/// What the pilot found, as far as estimates and reports need it beside the islands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Levels of the stages, ascending, and the excursions of each in an island.
+    pub stages: Vec<(u64, u64)>,
+    /// How each level asked for is estimated.
+    pub methods: Vec<Method>,
+    /// Whether several bins at once at that level count as often as they are.
+    pub neglects_pairs: Vec<bool>,
+    /// With a start of `file:PATH` the digest of the loads in it, as in the [journal](crate::journal) of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_sha256: Option<String>,
+}
+
 /// A run, ready for its islands: each is a function of this and its number.
 pub(super) struct Scheme {
     chain: Box<dyn ProfileChain>,
     seed: u64,
     question: Question,
     levels: Vec<u64>,
+    start_sha256: Option<String>,
     /// The law of the balls of a bin where one is followed alone.
     one_bin: Option<[(f64, Count); 2]>,
     plan: Plan,
@@ -44,14 +61,18 @@ pub(super) struct Scheme {
 impl Scheme {
     /// Builds the process and runs the pilot. The stationary state is begun from the mean field.
     pub(super) fn find(spec: &Spec, control: &Control) -> Result<Self, TailError> {
-        let build = |process: &ProcessSpec| match process.build_for(StreamKind::Profile)? {
+        let build = |process: &ProcessSpec| process.build_for(StreamKind::Profile);
+        let supported = |form| match form {
             Form::Profile(chain) if chain.tail().is_some() => Ok(chain),
             _ => Err(TailError::Unsupported(spec.process.name())),
         };
-        let mut chain = build(&spec.process)?;
+        let form = build(&spec.process)?;
         let (question, levels) = (spec.question, &spec.levels);
+        let has_file = question != Question::Stationary && matches!(spec.process.start(), Start::File(_));
+        let start_sha256 = has_file.then(|| start_sha256(spec.seed, &form));
+        let mut chain = supported(form)?;
         if question == Question::Stationary {
-            chain = build(&spec.process.with_start(Start::MeanField))?;
+            chain = supported(build(&spec.process.with_start(Start::MeanField))?)?;
         }
         let memory = if question == Question::Stationary { spec.memory() } else { 1.0 };
         // Profiles do not know which of their bins was at a level before.
@@ -79,16 +100,32 @@ impl Scheme {
         };
         let shortest = shortest(question, memory);
         let beside = Course { every: shortest.looks, looks: shortest.looks.max(PATHS_BESIDE), ..shortest };
-        Ok(Self { chain, seed: spec.seed, question, levels: levels.clone(), one_bin, plan, beside, controls })
+        Ok(Self {
+            chain,
+            seed: spec.seed,
+            question,
+            levels: levels.clone(),
+            start_sha256,
+            one_bin,
+            plan,
+            beside,
+            controls,
+        })
     }
 
-    /// Levels of the stages, ascending, and the excursions of each in an island.
-    pub(super) fn stages(&self) -> &[(u64, u64)] {
-        &self.plan.stages
+    /// What the pilot found.
+    pub(super) fn findings(&self) -> Findings {
+        let levels = 0..self.levels.len();
+        Findings {
+            stages: self.plan.stages.clone(),
+            methods: levels.clone().map(|level| self.method(level)).collect(),
+            neglects_pairs: levels.map(|level| self.neglects_pairs(level)).collect(),
+            start_sha256: self.start_sha256.clone(),
+        }
     }
 
     /// How the level of this index is estimated.
-    pub(super) fn method(&self, level: usize) -> Method {
+    fn method(&self, level: usize) -> Method {
         let first = self.plan.stages.first().map_or(u64::MAX, |stage| stage.0);
         match (&self.one_bin, self.controls[level]) {
             (Some(_), Some(control)) if counts_little(control) => Method::Plain,
@@ -99,7 +136,7 @@ impl Scheme {
     }
 
     /// Whether several bins at once at the level of this index count as often as they are.
-    pub(super) fn neglects_pairs(&self, level: usize) -> bool {
+    fn neglects_pairs(&self, level: usize) -> bool {
         self.one_bin.is_some() && self.chain.bins() > 1 && self.controls[level].is_none()
     }
 

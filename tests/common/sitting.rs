@@ -133,7 +133,7 @@ impl Sitting {
         let sitting = Self::new(spec);
         let (ended, events) = sitting.run(&mut Mortal { lives: 2, ..Mortal::new(backend) }.into());
         assert!(is_killed(&ended) && events.is_empty(), "{ended:?} {events:?}");
-        assert!(Contents::read(&sitting.path("a.jsonl")).expect("a journal").entries().len() == 0);
+        assert!(Contents::<Header>::read(&sitting.path("a.jsonl")).expect("a journal").entries().len() == 0);
         sitting
     }
 }
