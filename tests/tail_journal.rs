@@ -290,7 +290,7 @@ fn the_id_is_the_digest_of_all_that_changes_the_samples() {
     let lines = format!(
         "levels=[1,3,5,8]\nmax_islands=40\nparameters.arrivals=\"binomial\"\nparameters.d=2\nparameters.lambda=0.75\n\
          parameters.n=3\nparameters.start=\"empty\"\nprocess=\"leaky\"\nprofile_stream_version={PROFILE_STREAM_VERSION}\n\
-         seed=7\ntail_version={TAIL_VERSION}\n"
+         question=\"stationary\"\nseed=7\ntail_version={TAIL_VERSION}\n"
     );
     let digest: String = Sha256::digest(lines).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(Header::new(&spec(), &none).id(), digest);
