@@ -29,7 +29,7 @@ const MOST_TARGETS: u64 = 512;
 const ENTRANCES: u64 = 256;
 const REACHING: usize = 12;
 /// Fewest and most excursions of a stage of an island; from a start the moments of entrances matter too.
-const FEWEST: f64 = 64.0;
+const FEWEST: f64 = 32.0;
 const FEWEST_FROM_A_START: f64 = 256.0;
 const MOST: f64 = 65_536.0;
 /// Rounds of the plain chain in autocorrelation times: before it is looked at, and fewest after.
