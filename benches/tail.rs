@@ -14,6 +14,7 @@ fn islands(criterion: &mut Criterion) {
     for (n, d, level) in [(1_000, 2, 20), (1_000_000, 2, 24), (1_000, 3, 12), (64, 1, 60)] {
         let spec = Spec {
             process: ProcessSpec::Leaky(Parameters { n, lambda: 0.9, d, ..Parameters::default() }),
+            states: None,
             seed: 1,
             levels: vec![level],
             confidence: Confidence::new(0.95).expect("a confidence"),

@@ -5,11 +5,10 @@
 
 #![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
 
-use leakybins::backend::Control;
-use leakybins::process::ProcessSpec;
-use leakybins::process::leaky::LeakyProfile;
-use leakybins::process::leaky::{Arrivals, Parameters};
+use leakybins::backend::{Control, StreamKind};
+use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
 use leakybins::process::{Measure, start::Start};
+use leakybins::process::{Process, ProcessSpec, TailBins};
 use leakybins::profile::{CountTail, Profile, ProfileChain, TailChain, Thrower, Watch};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
@@ -24,6 +23,7 @@ const BOUND: f64 = 4.0;
 fn spec(parameters: Parameters, levels: impl IntoIterator<Item = u64>, islands: u64) -> Spec {
     Spec {
         process: ProcessSpec::Leaky(parameters),
+        states: None,
         seed: 1,
         levels: levels.into_iter().collect(),
         confidence: Confidence::new(0.95).expect("a confidence"),
@@ -70,16 +70,51 @@ fn few_bins_have_the_exact_stationary_tail() {
         (3, 0.8, 2, Arrivals::Fixed),
         (4, 0.5, 2, Arrivals::Binomial),
     ] {
-        let parameters = Parameters { n, lambda, d, arrivals, ..Parameters::default() };
-        let cap = if n == 2 { 60 } else { 30 };
-        let law = SmallChain::new(&parameters, cap).expect("a small chain").stationary().expect("it settles");
-        let exceedance = |k: u64| law.max_load[k as usize..].iter().rev().sum::<f64>();
-        let highest = (1..).take_while(|&k| exceedance(k) > 1e-13).last().expect("some level");
-        let outcome = estimate(&spec(parameters.clone(), 1..=highest, 32));
-        println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
-        let lowest = assert_exact(&format!("{parameters:?}"), &outcome, exceedance);
-        assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
+        assert_small_chain(&Parameters { n, lambda, d, arrivals, ..Parameters::default() }, StreamKind::Profile);
     }
+}
+
+#[test]
+fn few_bins_have_it_bin_by_bin() {
+    for (n, lambda, d, arrivals) in [
+        (2, 0.5, 1, Arrivals::Binomial),
+        (3, 0.75, 3, Arrivals::Poisson),
+        (3, 0.8, 2, Arrivals::Fixed),
+        (4, 0.5, 2, Arrivals::Binomial),
+    ] {
+        assert_small_chain(&Parameters { n, lambda, d, arrivals, ..Parameters::default() }, StreamKind::Bins);
+    }
+}
+
+/// Compares all levels with the exact chain of few bins.
+fn assert_small_chain(parameters: &Parameters, states: StreamKind) {
+    let cap = if parameters.n == 2 { 60 } else { 30 };
+    let law = SmallChain::new(parameters, cap).expect("a small chain").stationary().expect("it settles");
+    let exceedance = |k: u64| law.max_load[k as usize..].iter().rev().sum::<f64>();
+    let highest = (1..).take_while(|&k| exceedance(k) > 1e-13).last().expect("some level");
+    let outcome = estimate(&Spec { states: Some(states), ..spec(parameters.clone(), 1..=highest, 32) });
+    println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+    assert_eq!(outcome.states, states);
+    let lowest = assert_exact(&format!("{parameters:?}, {states}"), &outcome, exceedance);
+    assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
+}
+
+#[test]
+fn single_bins_and_profiles_have_the_same_tail() {
+    let asked = spec(Parameters { n: 100, ..Parameters::default() }, 6..=18, 64);
+    let [bins, profiles] = [StreamKind::Bins, StreamKind::Profile].map(|states| {
+        let outcome = estimate(&Spec { states: Some(states), ..asked.clone() });
+        println!("{states}: {:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+        outcome
+    });
+    for (a, b) in bins.levels.iter().zip(&profiles.levels) {
+        let error = relative_error(a, bins.islands).hypot(relative_error(b, profiles.islands));
+        let z = (a.probability / b.probability - 1.0) / error;
+        println!("k {}: {:.4e} and {:.4e}, z {z:.2}, bound {BOUND}", a.k, a.probability, b.probability);
+        assert!(z.abs() < BOUND, "k {}: {} and {}", a.k, a.probability, b.probability);
+    }
+    let lowest = profiles.levels.last().expect("some level").probability;
+    assert!(lowest < 1e-12, "the levels reach far: {lowest:e}");
 }
 
 #[test]
@@ -191,6 +226,7 @@ fn the_probability_of_one_round_is_not_that_of_the_level() {
 /// level, for every law of arrivals.
 #[test]
 fn forced_entrances_are_unbiased() {
+    const DRAWS: u32 = 40_000;
     for arrivals in [Arrivals::Binomial, Arrivals::Poisson, Arrivals::Fixed] {
         for (n, lambda, d, level) in [(2, 0.9, 1, 1), (2, 0.9, 2, 1), (3, 0.8, 2, 1), (3, 0.5, 3, 1), (3, 0.9, 2, 2)] {
             let start = Start::Each(level as u32 - 1);
@@ -205,25 +241,43 @@ fn forced_entrances_are_unbiased() {
             let (mut thrower, mut counts, mut expected) = (Thrower::default(), CountTail::default(), Vec::new());
             let source = chain.start(&mut stream, &mut thrower).bins;
             chain.expected_reaching(&mut counts, &source, &[level], &mut expected);
-            const DRAWS: u32 = 40_000;
-            let (mut sum, mut squares) = (0.0, 0.0);
-            for _ in 0..DRAWS {
+            let reaching = (0..DRAWS).map(|_| {
                 let mut next = source.clone();
                 chain.force(&mut stream, &mut thrower, &mut counts, &mut next, level);
                 assert_eq!(next.bins(), n);
-                let reached: u64 = next.levels().iter().filter(|at| at.load >= level).map(|at| at.bins).sum();
-                let value = expected[0] / reached as f64;
-                sum += value;
-                squares += value * value;
-            }
-            let mean = sum / f64::from(DRAWS);
-            let error = ((squares / f64::from(DRAWS) - mean * mean).max(0.0) / f64::from(DRAWS)).sqrt();
-            // Where a single bin reaches the level in every draw there is no error but rounding.
-            let z = (mean - p).abs() / (error + 1e-12);
-            println!("{parameters:?}, level {level}: {mean:.6} for {p:.6}, z {z:.2}, bound 5");
-            assert!(z < 5.0, "{parameters:?}: {mean} for {p}");
+                next.levels().iter().filter(|at| at.load >= level).map(|at| at.bins).sum()
+            });
+            assert_unbiased(&format!("{parameters:?}, level {level}"), expected[0], reaching, p);
+
+            let process = Leaky::new(&parameters).expect("valid parameters");
+            let mut source = vec![0; n as usize];
+            process.start(3, 0, &mut source);
+            let by_profile = expected[0];
+            TailBins::expected_reaching(&process, &mut counts, &source, &[level], &mut expected);
+            assert_eq!(expected, [by_profile; 2]);
+            let reaching = (0..DRAWS).map(|_| {
+                let mut next = source.clone();
+                TailBins::force(&process, &mut stream, &mut thrower, &mut counts, &mut next, level);
+                next.iter().filter(|load| u64::from(**load) >= level).count() as u64
+            });
+            assert_unbiased(&format!("{parameters:?}, level {level}, bin by bin"), expected[1], reaching, p);
         }
     }
+}
+
+/// Compares E[S / N], S expected bins that reach a level, of which N do, with the probability `p` that some bin does.
+fn assert_unbiased(what: &str, expected: f64, reaching: impl ExactSizeIterator<Item = u64>, p: f64) {
+    let draws = reaching.len() as f64;
+    let (sum, squares) = reaching.fold((0.0, 0.0), |(sum, squares), reached| {
+        let value = expected / reached as f64;
+        (sum + value, squares + value * value)
+    });
+    let mean = sum / draws;
+    let error = ((squares / draws - mean * mean).max(0.0) / draws).sqrt();
+    // Where a single bin reaches the level in every draw there is no error but rounding.
+    let z = (mean - p).abs() / (error + 1e-12);
+    println!("{what}: {mean:.6} for {p:.6}, z {z:.2}, bound 5");
+    assert!(z < 5.0, "{what}: {mean} for {p}");
 }
 
 #[test]

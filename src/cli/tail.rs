@@ -5,6 +5,7 @@ use super::exit::{Exit, Refused};
 use super::output::{Output, seed};
 use super::progress::Progress;
 use super::signals::interruptible;
+use crate::backend::StreamKind;
 use crate::grid;
 use crate::number::count;
 use crate::process::ProcessSpec;
@@ -43,6 +44,10 @@ struct Question {
     /// Levels k of which P(max load >= k) is estimated
     #[arg(long, global = true, value_name = "GRID", default_value = "8..24")]
     levels: grid::Counts,
+    /// What a state of the chain is: how many bins have each load, or the load of each bin [default: profile where the
+    /// process has such a form, else bins]
+    #[arg(long, global = true, value_enum)]
+    states: Option<StreamKind>,
     /// Stop when half the width of every interval is at most this fraction of its estimate, and no level is in doubt
     #[arg(long, global = true, value_name = "FRACTION", allow_hyphen_values = true)]
     rel_err: Option<f64>,
@@ -64,7 +69,7 @@ struct Question {
 impl TailArgs {
     /// The specification, whose seed may be still to choose.
     fn spec(&self) -> anyhow::Result<Spec> {
-        let Question { ref levels, rel_err, max_islands, max_time, confidence, seed } = self.question;
+        let Question { ref levels, states, rel_err, max_islands, max_time, confidence, seed } = self.question;
         if !matches!(self.process.start(), Start::Empty | Start::MeanField) {
             let start = self.process.start();
             let reason = format!("start = {start} has no effect on the stationary state; leave --start out");
@@ -76,6 +81,7 @@ impl TailArgs {
         let most = if rel_err.is_some() || max_time.is_some() { 1 << 16 } else { 64 };
         let spec = Spec {
             process: self.process.clone(),
+            states,
             seed: seed.unwrap_or(0),
             levels,
             confidence: Confidence::new(confidence)?,
@@ -101,7 +107,8 @@ pub(super) fn run(arguments: TailArgs) -> anyhow::Result<Exit> {
     let destination = output.open(&[])?;
     spec.seed = seed(question.seed);
     let control = interruptible(Exit::Interrupted)?;
-    threads.start_for("profile", output.quiet)?;
+    let backend = if spec.states == Some(StreamKind::Bins) { "cpu" } else { "profile" };
+    threads.start_for(backend, output.quiet)?;
     let progress = Progress::without_end("rounds", spec.process.expected_balls(), output.progress());
     let outcome = progress.watch(&control, || tail::run(&spec, &control))?;
     destination.publish(&Report::new(&spec, &outcome))?;

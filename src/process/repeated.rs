@@ -129,6 +129,14 @@ impl Model for Parameters {
         ProcessSpec::Repeated(Self { start, ..self.clone() })
     }
 
+    fn stationary_start(&self) -> Start {
+        // As many balls, at random: one bin that has them all, or a file, may be far from there.
+        match (&self.start, self.balls().map(u32::try_from)) {
+            (Start::OneBin(_) | Start::File(_), Ok(Ok(balls))) if balls <= MAX_START_LOAD => Start::Random(balls),
+            (start, _) => start.clone(),
+        }
+    }
+
     fn expected_balls(&self) -> f64 {
         // Without a count of the balls all bins may have one.
         self.n as f64 * (1.0 - self.drift().unwrap_or(0.0))

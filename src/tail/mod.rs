@@ -40,7 +40,7 @@ mod sources;
 
 pub use estimate::{Doubt, Estimate, Method};
 
-use crate::backend::{BackendError, Control};
+use crate::backend::{BackendError, Control, StreamKind};
 use crate::process::{ParameterError, ProcessSpec};
 use crate::run::stopping;
 use crate::stats::interval::{Confidence, IntervalError};
@@ -65,6 +65,8 @@ pub const MAX_LEVEL: u64 = 1 << 20;
 pub struct Spec {
     /// The process; its start is not looked at.
     pub process: ProcessSpec,
+    /// What a state of the chain is; `None` for profiles where the process has such a form for tails, else single bins.
+    pub states: Option<StreamKind>,
     /// Seed of all randomness.
     pub seed: u64,
     /// Levels k of P(max load >= k), in balls after the deletions of a round; ascending.
@@ -106,10 +108,21 @@ pub enum TailError {
     NotStationary,
     /// A process that cannot be made to reach a level.
     #[error(
-        "the process {0} cannot be conditioned on rare max loads (it has no such form on profiles); use `leakybins run` \
+        "the process {0} cannot be conditioned on rare max loads (it has no form for that, on profiles or bin by bin); use `leakybins run` \
          with many --replicas"
     )]
     Unsupported(&'static str),
+    /// A process that can be made to reach a level with other states than those asked for.
+    #[error(
+        "the process {process} cannot be conditioned on rare max loads with --states {states} (it has no such form); \
+         leave --states out"
+    )]
+    UnsupportedStates {
+        /// Its name.
+        process: &'static str,
+        /// What was asked for.
+        states: StreamKind,
+    },
     /// Nothing ever gets there, or with a probability that no `f64` holds.
     #[error("a max load of {level} cannot be reached, or with a probability below 1e-290; use lower levels")]
     OutOfReach {
@@ -142,6 +155,8 @@ pub enum Reason {
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
+    /// What a state of the chain was.
+    pub states: StreamKind,
     /// The estimates, by level.
     pub levels: Vec<Estimate>,
     /// Levels of the stages, and the excursions of each in an island.
@@ -176,8 +191,7 @@ impl Spec {
         if let Some(seconds) = max_time.filter(|s| !(s.is_finite() && *s > 0.0)) {
             return Err(TailError::MaxTime(seconds));
         }
-        let bins = self.process.bins();
-        if bins > 0 && self.process.expected_balls() >= bins as f64 {
+        if self.process.bins() > 0 && self.process.autocorrelation_rounds() == f64::INFINITY {
             return Err(TailError::NotStationary);
         }
         Ok(())
@@ -190,7 +204,9 @@ impl Spec {
     fn memory(&self) -> f64 {
         let n = self.process.bins() as f64;
         let drift = n - self.process.expected_balls();
-        self.process.autocorrelation_rounds().max(3.0 * n / (drift * drift))
+        // Where the balls are always the same there is no such queue.
+        let whole = if self.process.is_closed() { 0.0 } else { 3.0 * n / (drift * drift) };
+        self.process.autocorrelation_rounds().max(whole)
     }
 }
 
@@ -228,6 +244,7 @@ pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
         }
     };
     Ok(Outcome {
+        states: scheme.states(),
         levels: sums.estimates(spec.confidence),
         stages: scheme.stages().to_vec(),
         islands: sums.islands(),

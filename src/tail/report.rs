@@ -11,6 +11,7 @@
 //! | `tail_version` | integer | version of the method: [`TAIL_VERSION`] |
 //! | `process` | string | the process, as in `leakybins tail PROCESS` |
 //! | `parameters` | object | its parameters, as in a [run](crate::report::json); `start` has no effect |
+//! | `states` | string | what a state of the chain is: `profile` (how many bins have each load) or `bins` (the load of each) |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
 //! | `confidence` | number | probability with which an interval covers |
 //! | `rel_err` | number or null | relative error at which the run was to end |
@@ -46,6 +47,7 @@
 //! The CSV has the fields of a level as columns, without `doubts`; where something is null the cell is empty.
 
 use super::{Doubt, Estimate, Method, Outcome, Reason, Spec, TAIL_VERSION};
+use crate::backend::StreamKind;
 use crate::process::{Measure, ProcessSpec};
 use crate::profile::PROFILE_STREAM_VERSION;
 use crate::report::{Render, field, grouped, human, parameters, percent, pretty, probability, wrapped};
@@ -67,6 +69,7 @@ pub struct Report<'a> {
     tail_version: u32,
     #[serde(flatten)]
     process: &'a ProcessSpec,
+    states: StreamKind,
     seed: u64,
     confidence: f64,
     rel_err: Option<f64>,
@@ -125,6 +128,7 @@ impl<'a> Report<'a> {
             profile_stream_version: PROFILE_STREAM_VERSION,
             tail_version: TAIL_VERSION,
             process: &spec.process,
+            states: outcome.states,
             seed: spec.seed,
             confidence: spec.confidence.level(),
             rel_err: spec.rel_err,
@@ -145,6 +149,7 @@ impl<'a> Report<'a> {
         let parameters = parameters(self.process).into_iter().filter(|text| !text.starts_with("start "));
         field(out, "parameters", &parameters.collect::<Vec<_>>())?;
         let time = format!("{:.3} s", self.elapsed_s);
+        field(out, "states", &[self.states.to_string()])?;
         field(out, "tail", &[format!("islands {}", self.islands), format!("rounds {}", grouped(self.rounds)), time])?;
         let stages = match (self.stages.first(), self.stages.last()) {
             (Some(first), Some(last)) => format!("{} from level {} to {}", self.stages.len(), first.0, last.0),

@@ -1,6 +1,6 @@
 //! What the islands of a run have in common: the chain, and the stages that the pilot found.
 
-use super::chain::{Chain, Profiles, Walker};
+use super::chain::{Bins, Chain, Profiles, Walker};
 use super::estimate::Method;
 use super::island::{Course, Island};
 use super::one_bin::OneBin;
@@ -9,8 +9,7 @@ use super::share::{Seen, Share};
 use super::{Spec, TailError};
 use crate::backend::{Control, StreamKind};
 use crate::float::exp;
-use crate::process::start::Start;
-use crate::process::{Form, ProcessSpec};
+use crate::process::{Form, Process, ProcessSpec, TailBins};
 use crate::profile::{Count, ProfileChain, TailChain};
 
 /// Relative variance of an island that is good enough: of 32 such islands a t interval makes sense.
@@ -24,7 +23,7 @@ const LEAST: f64 = 0.05;
 
 /// A run, ready for its islands: each is a function of this and its number.
 pub(super) struct Scheme {
-    chain: Box<dyn ProfileChain>,
+    chain: Form,
     seed: u64,
     levels: Vec<u64>,
     /// The law of the balls of a bin where one is followed alone.
@@ -39,36 +38,43 @@ pub(super) struct Scheme {
 impl Scheme {
     /// Builds the process and runs the pilot.
     pub(super) fn find(spec: &Spec, control: &Control) -> Result<Self, TailError> {
-        let build = |process: &ProcessSpec| match process.build_for(StreamKind::Profile)? {
-            Form::Profile(chain) if chain.tail().is_some() => Ok(chain),
-            _ => Err(TailError::Unsupported(spec.process.name())),
-        };
         // Without such a form there is no need to look at its mean field.
-        build(&spec.process)?;
-        let chain = build(&spec.process.with_start(Start::MeanField))?;
-        let (levels, memory, one_bin) = (&spec.levels, spec.memory(), chain.one_bin());
+        build(&spec.process, spec.states)?;
+        let form = build(&spec.process.with_start(spec.process.stationary_start()), spec.states)?;
+        let (levels, memory, one_bin) = (&spec.levels, spec.memory(), one_bin(&form));
         let walker = &mut Walker::new(spec.seed, u32::MAX, control);
         let mut controls = vec![None; levels.len()];
-        let plan = if let Some(law) = one_bin {
-            let highest = *levels.last().expect("a level is asked for");
-            let bin = OneBin::new(&*chain, law, highest);
-            let find = |walker, variance| Plan::find(Island::new(&bin, walker), levels, memory, variance);
-            let mut plan = find(walker, VARIANCE)?;
-            for (control, p) in controls.iter_mut().zip(&plan.fractions) {
-                let bins = chain.bins() as f64 * p;
-                let weight = exp(-bins);
-                *control = (chain.bins() > 1 && bins > PAIRS).then_some(if weight < LEAST { 0.0 } else { weight });
+        let plan = match (&form, one_bin) {
+            (Form::Profile(chain), Some(law)) => {
+                let highest = *levels.last().expect("a level is asked for");
+                let bin = OneBin::new(&**chain, law, highest);
+                let find = |walker, variance| Plan::find(Island::new(&bin, walker), levels, memory, variance);
+                let mut plan = find(walker, VARIANCE)?;
+                for (control, p) in controls.iter_mut().zip(&plan.fractions) {
+                    let bins = chain.bins() as f64 * p;
+                    let weight = exp(-bins);
+                    *control = (chain.bins() > 1 && bins > PAIRS).then_some(if weight < LEAST { 0.0 } else { weight });
+                }
+                if controls.iter().any(Option::is_some) {
+                    plan = find(&mut Walker::new(spec.seed, u32::MAX, control), VARIANCE_BESIDE_ALL)?;
+                }
+                plan
             }
-            if controls.iter().any(Option::is_some) {
-                plan = find(&mut Walker::new(spec.seed, u32::MAX, control), VARIANCE_BESIDE_ALL)?;
+            (Form::Profile(chain), None) => {
+                Plan::find(Island::new(&Profiles(of(&**chain)), walker), levels, memory, VARIANCE)?
             }
-            plan
-        } else {
-            Plan::find(Island::new(&Profiles(of(&*chain)), walker), levels, memory, VARIANCE)?
+            (Form::Bins(process), _) => {
+                Plan::find(Island::new(&Bins(of_bins(&**process)), walker), levels, memory, VARIANCE)?
+            }
         };
         let shortest = shortest(memory);
         let beside = Course { every: shortest.rounds, ..shortest };
-        Ok(Self { chain, seed: spec.seed, levels: levels.clone(), one_bin, plan, beside, controls })
+        Ok(Self { chain: form, seed: spec.seed, levels: levels.clone(), one_bin, plan, beside, controls })
+    }
+
+    /// What a state of the chain is.
+    pub(super) fn states(&self) -> StreamKind {
+        self.chain.stream()
     }
 
     /// Levels of the stages, ascending, and the excursions of each in an island.
@@ -95,14 +101,21 @@ impl Scheme {
     /// Computes the island of this number.
     pub(super) fn island(&self, number: u32, control: &Control) -> Result<Share, TailError> {
         let walker = &mut Walker::new(self.seed, number, control);
-        let all = Profiles(of(&*self.chain));
+        let chain = match &self.chain {
+            Form::Profile(chain) => &**chain,
+            Form::Bins(process) => {
+                let levels = self.climb(&mut Island::new(&Bins(of_bins(&**process)), walker), 1.0)?;
+                return Ok(Share { rounds: walker.rounds(), levels });
+            }
+        };
+        let all = Profiles(of(chain));
         let Some(law) = self.one_bin else {
             let levels = self.climb(&mut Island::new(&all, walker), 1.0)?;
             return Ok(Share { rounds: walker.rounds(), levels });
         };
         let highest = *self.levels.last().expect("a level is asked for");
-        let bin = OneBin::new(&*self.chain, law, highest);
-        let bins = self.chain.bins();
+        let bin = OneBin::new(chain, law, highest);
+        let bins = chain.bins();
         let mut levels = self.climb(&mut Island::new(&bin, walker), bins as f64)?;
         // A round of all bins is as many rounds of one.
         let of_one_bin = walker.rounds();
@@ -157,6 +170,36 @@ impl Scheme {
 /// Whether the rounds of all bins say more of a level than one bin with this `control`.
 fn counts_little(control: f64) -> bool {
     control < 0.5
+}
+
+/// The process with states that it can be conditioned on, `wanted` ones where they matter.
+fn build(process: &ProcessSpec, wanted: Option<StreamKind>) -> Result<Form, TailError> {
+    let kinds = [StreamKind::Profile, StreamKind::Bins];
+    for states in kinds.into_iter().filter(|kind| wanted.is_none_or(|wanted| wanted == *kind)) {
+        let form = process.build_for(states)?;
+        let has_tail = match &form {
+            Form::Profile(chain) => chain.tail().is_some(),
+            Form::Bins(process) => process.tail().is_some(),
+        };
+        if has_tail {
+            return Ok(form);
+        }
+    }
+    let process = process.name();
+    Err(wanted.map_or(TailError::Unsupported(process), |states| TailError::UnsupportedStates { process, states }))
+}
+
+/// The law of the balls of a bin where one may be followed alone.
+fn one_bin(form: &Form) -> Option<[(f64, Count); 2]> {
+    match form {
+        Form::Profile(chain) => chain.one_bin(),
+        Form::Bins(_) => None,
+    }
+}
+
+/// The form of a process that is known to have it.
+fn of_bins(process: &dyn Process) -> &dyn TailBins {
+    process.tail().expect("it was looked for")
 }
 
 /// The form of a chain that is known to have it.
