@@ -7,8 +7,10 @@
 
 use leakybins::backend::{Control, StreamKind};
 use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
+use leakybins::process::repeated::{self, RepeatedProfile};
+use leakybins::process::tetris::{self, TetrisProfile};
 use leakybins::process::{Measure, start::Start};
-use leakybins::process::{Process, ProcessSpec, TailBins};
+use leakybins::process::{Process, ProcessSpec, TailBins, capped};
 use leakybins::profile::{CountTail, Profile, ProfileChain, TailChain, Thrower, Watch};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
@@ -280,6 +282,93 @@ fn assert_unbiased(what: &str, expected: f64, reaching: impl ExactSizeIterator<I
     assert!(z < 5.0, "{what}: {mean} for {p}");
 }
 
+/// A spec of another process.
+fn spec_of(process: ProcessSpec, levels: impl IntoIterator<Item = u64>, islands: u64) -> Spec {
+    Spec { process, ..spec(Parameters::default(), levels, islands) }
+}
+
+/// Levels from 1 on as long as their exact probability is above 1e-13.
+fn levels_in_reach(exact: impl Fn(u64) -> f64) -> impl Iterator<Item = u64> {
+    (1..).take_while(move |&k| exact(k) > 1e-13)
+}
+
+#[test]
+fn repeated_has_the_exact_stationary_tail() {
+    let mut lowest = 1.0f64;
+    for (n, balls) in [(3u32, 20u32), (5, 12), (9, 9)] {
+        let loads: Vec<u32> = (0..n).map(|bin| balls / n + u32::from(bin < balls % n)).collect();
+        let law = theory::repeated::small_chain(&loads).expect("a small chain").stationary().expect("it settles");
+        let exceedance = |k: u64| law.max_load.iter().skip(k as usize).rev().sum::<f64>();
+        // However the balls begin.
+        let start = Start::OneBin(balls);
+        let process = ProcessSpec::Repeated(repeated::Parameters { n: n.into(), start });
+        let levels = levels_in_reach(exceedance).skip_while(|&k| exceedance(k) > 0.999);
+        let outcome = estimate(&spec_of(process.clone(), levels, 32));
+        println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+        lowest = lowest.min(assert_exact(&format!("{process:?}"), &outcome, exceedance));
+    }
+    assert!(lowest < 1e-7, "the levels reach far: {lowest:e}");
+}
+
+/// The loads after a throw are those of the leaky bins before the deletions: one more, but for 0.
+#[test]
+fn tetris_has_the_exact_stationary_tail() {
+    for (n, lambda) in [(2, 0.7), (2, 0.9), (3, 0.75), (4, 0.5)] {
+        let parameters = tetris::Parameters { n, lambda, start: Start::Empty };
+        let cap = if n == 2 { 60 } else { 34 };
+        let chain = SmallChain::new(&parameters.as_leaky(), cap).expect("a small chain");
+        let law = chain.stationary().expect("it settles");
+        let exceedance = |k: u64| law.max_load[k as usize - 1..].iter().rev().sum::<f64>();
+        let levels: Vec<u64> = levels_in_reach(exceedance).skip(1).collect();
+        let outcome = estimate(&spec_of(ProcessSpec::Tetris(parameters.clone()), levels, 32));
+        println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+        let lowest = assert_exact(&format!("{parameters:?}"), &outcome, exceedance);
+        assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
+    }
+}
+
+/// As [`forced_entrances_are_unbiased`], for rounds that begin with their deletions.
+#[test]
+fn throws_after_deletions_are_unbiased() {
+    const DRAWS: u32 = 40_000;
+    let check = |what: &str, chain: &dyn ProfileChain, level: u64, p: f64| {
+        let mut stream = Stream::new(&Draws::new(4, 0, 0), Domain::Tail);
+        let (mut thrower, mut counts, mut expected) = (Thrower::default(), CountTail::default(), Vec::new());
+        let source = chain.start(&mut stream, &mut thrower).bins;
+        let chain = chain.tail().expect("it has that form");
+        chain.expected_reaching(&mut counts, &source, &[level], &mut expected);
+        let reaching = (0..DRAWS).map(|_| {
+            let mut next = source.clone();
+            chain.force(&mut stream, &mut thrower, &mut counts, &mut next, level);
+            assert_eq!(next.bins(), source.bins());
+            next.levels().iter().filter(|at| at.load >= level).map(|at| at.bins).sum()
+        });
+        assert_unbiased(&format!("{what}, level {level}"), expected[0], reaching, p);
+    };
+    let reached = |law: &theory::ChainLaw, level: u64| law.max_load[level as usize..].iter().rev().sum::<f64>();
+    for (n, each, level) in [(2, 1, 1), (2, 2, 3), (3, 1, 2), (3, 2, 3), (4, 3, 4)] {
+        let start = Start::Each(each);
+        let law = &theory::repeated::small_chain(&vec![each; n]).expect("a small chain").at_rounds(&[1])[0];
+        let parameters = repeated::Parameters { n: n as u64, start };
+        let chain = RepeatedProfile::new(&parameters).expect("valid");
+        check(&format!("{parameters:?}"), &chain, level, reached(law, level));
+
+        let parameters = tetris::Parameters { n: n as u64, lambda: 0.9, start: Start::Each(each) };
+        let before = leaky_start(&parameters, each - 1);
+        let law = &SmallChain::new(&before, 20).expect("a small chain").at_rounds(&[1])[0];
+        // A leaky bin that is left with `level - 1` had one more.
+        if level > 1 {
+            let chain = TetrisProfile::new(&parameters).expect("valid");
+            check(&format!("{parameters:?}"), &chain, level, reached(law, level - 1));
+        }
+    }
+}
+
+/// The leaky bins that begin with `each` balls in every bin.
+fn leaky_start(parameters: &tetris::Parameters, each: u32) -> Parameters {
+    Parameters { start: Start::Each(each), ..parameters.as_leaky() }
+}
+
 #[test]
 fn any_number_of_threads_gives_the_same_outcome() {
     let spec = spec(Parameters { n: 100, ..Parameters::default() }, [5, 8, 12], 32);
@@ -338,6 +427,29 @@ fn questions_without_an_answer_are_refused() {
         (spec(Parameters { n: 0, ..small() }, [3], 64), "n = 0 is not allowed"),
         (spec(Parameters { lambda: 0.0, ..small() }, [3], 64), "a max load of 1 cannot be reached"),
         (spec(Parameters { n: 1, ..small() }, [3], 64), "a max load of 1 cannot be reached"),
+        (
+            spec_of(ProcessSpec::Tetris(tetris::Parameters { lambda: 1.0, ..Default::default() }), [3], 64),
+            "there is no stationary state",
+        ),
+        (
+            spec_of(ProcessSpec::Repeated(repeated::Parameters { n: 4, start: Start::Each(2) }), [9], 64),
+            "a max load of 9 cannot be reached",
+        ),
+        (
+            spec_of(ProcessSpec::Repeated(repeated::Parameters { n: 4, start: Start::MeanField }), [3], 64),
+            "the number of balls follows from the start",
+        ),
+        (
+            spec_of(ProcessSpec::Capped(capped::Parameters { n: 4, ..Default::default() }), [1], 64),
+            "the process capped cannot be conditioned on rare max loads (it has no form",
+        ),
+        (
+            Spec {
+                states: Some(StreamKind::Bins),
+                ..spec_of(ProcessSpec::Repeated(repeated::Parameters::default()), [3], 64)
+            },
+            "the process repeated cannot be conditioned on rare max loads with --states bins",
+        ),
         (spec(small(), [500], 64), "cannot be reached, or with a probability below 1e-290"),
     ] {
         let said = refused(spec);

@@ -18,9 +18,10 @@ const EXAMPLES: &str = "\
 Examples:
   leakybins tail leaky --n 1e6 --levels 8..40 --rel-err 0.02
   leakybins tail leaky --n 1000 --levels 20 --arrivals poisson --seed 1
+  leakybins tail repeated --n 1024 --levels 8..24
   leakybins tail leaky --d 1 --levels 60..400+20 --max-islands 256 --format json -o tail.json --plot tail.svg
 
-P(max load >= k) after the deletions of a round, in the stationary state. It runs on the CPU; the same seed and parameters
+P(max load >= k) at the end of a round, in the stationary state. It runs on the CPU; the same seed and parameters
 give the same result with any number of threads. Ctrl-C or SIGTERM stops without a result; a second one stops at once.";
 
 /// Arguments of `leakybins tail`.
@@ -70,7 +71,7 @@ impl TailArgs {
     /// The specification, whose seed may be still to choose.
     fn spec(&self) -> anyhow::Result<Spec> {
         let Question { ref levels, states, rel_err, max_islands, max_time, confidence, seed } = self.question;
-        if !matches!(self.process.start(), Start::Empty | Start::MeanField) {
+        if !self.process.is_closed() && !matches!(self.process.start(), Start::Empty | Start::MeanField) {
             let start = self.process.start();
             let reason = format!("start = {start} has no effect on the stationary state; leave --start out");
             return Err(Refused(reason).into());

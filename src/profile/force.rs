@@ -36,6 +36,14 @@ pub struct Raised {
     pub others: Balls,
 }
 
+impl Throw<fn(u64, u64) -> f64> {
+    /// A throw of balls that join every bin with the same probability, without deletions after it.
+    #[must_use]
+    pub fn even(balls: Total) -> Self {
+        Self { balls, weight: |_, _| 1.0, deleted: 0 }
+    }
+}
+
 impl<W: Fn(u64, u64) -> f64> Throw<W> {
     /// The levels of `profile` from the lowest on, each with the probability of a ball to join a bin of it and the number
     /// of bins above it.

@@ -112,7 +112,8 @@ impl Chain for Bins<'_> {
 
     fn start(&self, walker: &mut Walker<'_>) -> Box<[u32]> {
         let mut state = vec![0; self.0.words()].into_boxed_slice();
-        self.0.start(walker.seed, walker.island, &mut state);
+        // A start is drawn by a seed: each time another one.
+        self.0.start(walker.stream.bits(), 0, &mut state);
         state
     }
 

@@ -23,7 +23,7 @@
 //! An **island** is one independent run of the whole scheme, with a plain chain of its own; it is a function of the seed
 //! and its number. Islands are averaged, and the error is their t interval. Each level comes with diagnostics of what it
 //! rests on and with [`Doubt`]s where the interval cannot be trusted. The burn-in of the plain chain starts from the mean
-//! field and lasts five autocorrelation times.
+//! field, where balls are conserved from as many, and lasts five autocorrelation times.
 //!
 //! The staged estimate goes back to the fixed-effort splitting of Garvels (2000) and L'Ecuyer, Demers and Tuffin (2007);
 //! to force an entrance and to weight it is the forced collision of particle transport.
@@ -63,13 +63,13 @@ pub const MAX_LEVEL: u64 = 1 << 20;
 /// What is asked: all that fixes the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
-    /// The process; its start is not looked at.
+    /// The process; of its start only the number of balls matters, and where that changes not even this.
     pub process: ProcessSpec,
     /// What a state of the chain is; `None` for profiles where the process has such a form for tails, else single bins.
     pub states: Option<StreamKind>,
     /// Seed of all randomness.
     pub seed: u64,
-    /// Levels k of P(max load >= k), in balls after the deletions of a round; ascending.
+    /// Levels k of P(max load >= k), in balls at the end of a round; ascending.
     pub levels: Vec<u64>,
     /// Confidence of the intervals.
     pub confidence: Confidence,

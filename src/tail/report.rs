@@ -10,7 +10,7 @@
 //! | `profile_stream_version` | integer | version of the drawn bits of profiles: [`PROFILE_STREAM_VERSION`] |
 //! | `tail_version` | integer | version of the method: [`TAIL_VERSION`] |
 //! | `process` | string | the process, as in `leakybins tail PROCESS` |
-//! | `parameters` | object | its parameters, as in a [run](crate::report::json); `start` has no effect |
+//! | `parameters` | object | its parameters, as in a [run](crate::report::json); of `start` the balls of `repeated` follow, else it has no effect |
 //! | `states` | string | what a state of the chain is: `profile` (how many bins have each load) or `bins` (the load of each) |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
 //! | `confidence` | number | probability with which an interval covers |
@@ -27,7 +27,7 @@
 //!
 //! | field | type | meaning |
 //! |---|---|---|
-//! | `k` | integer | the level: P(max load >= k) after the deletions of a round |
+//! | `k` | integer | the level: P(max load >= k) at the end of a round, as a run has it with `--measure post` |
 //! | `method` | string | `plain` (counted along the plain chains) or `stage` |
 //! | `p` | number | the estimate |
 //! | `low`, `high` | number or null | limits of its t interval over the islands, each level for itself |
@@ -145,8 +145,9 @@ impl<'a> Report<'a> {
     fn write_table(&self, out: &mut String) -> fmt::Result {
         let version = env!("CARGO_PKG_VERSION");
         field(out, "process", &[self.process.name().to_owned()])?;
-        // What is asked is stationary: the start has no effect.
-        let parameters = parameters(self.process).into_iter().filter(|text| !text.starts_with("start "));
+        // What is asked is stationary: the start has no effect but on the number of balls.
+        let closed = self.process.is_closed();
+        let parameters = parameters(self.process).into_iter().filter(|text| closed || !text.starts_with("start "));
         field(out, "parameters", &parameters.collect::<Vec<_>>())?;
         let time = format!("{:.3} s", self.elapsed_s);
         field(out, "states", &[self.states.to_string()])?;
@@ -161,7 +162,8 @@ impl<'a> Report<'a> {
         field(out, "version", &[&[format!("leakybins {version}")], &versions[..]].concat())?;
 
         let interval = format!("{} % interval", percent(self.confidence));
-        writeln!(out, "\nmax load M after the deletions of a round, in balls; stationary")?;
+        let measured = self.process.measured(Measure::Post).expect("every process is observed at the end of a round");
+        writeln!(out, "\nmax load M {measured} of a round, in balls; stationary")?;
         writeln!(out, "{:>7} {:>9} {interval:>19} {:>7} {:>9} {:>7} {:>8}", "", "", "rel.", "effective", "ances-", "")?;
         writeln!(
             out,
