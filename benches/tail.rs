@@ -1,11 +1,11 @@
 //! Time of an island: rare max loads of many bins with two choices, and with one choice.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use leakybins::backend::Control;
+use leakybins::backend::{Control, StreamKind};
 use leakybins::process::ProcessSpec;
 use leakybins::process::leaky::Parameters;
 use leakybins::stats::interval::Confidence;
-use leakybins::tail::{FEWEST_ISLANDS, Spec, run};
+use leakybins::tail::{FEWEST_ISLANDS, Question, Spec, run};
 use std::hint::black_box;
 
 fn islands(criterion: &mut Criterion) {
@@ -13,8 +13,9 @@ fn islands(criterion: &mut Criterion) {
     group.sample_size(10);
     for (n, d, level) in [(1_000, 2, 20), (1_000_000, 2, 24), (1_000, 3, 12), (64, 1, 60)] {
         let spec = Spec {
+            question: Question::Stationary,
             process: ProcessSpec::Leaky(Parameters { n, lambda: 0.9, d, ..Parameters::default() }),
-            states: None,
+            states: StreamKind::Profile,
             seed: 1,
             levels: vec![level],
             confidence: Confidence::new(0.95).expect("a confidence"),

@@ -1,18 +1,19 @@
 // What host and device share; src/backend/gpu/records.rs has the same structs, and a test compares the offsets.
-// A replica is a slot of the chunk here: slot s is replica run.first_replica + s.
+// A replica is a slot of the chunk here: slot s is replica run.first_replica + s, or with STAGGERED the one that its state
+// names. Constant: STAGGERED (the slots have replicas that do not follow each other, or are at different rounds).
 
 // One submission.
 struct Run {
     key_low: u32,
     key_high: u32,
-    // Number of the submission's first round.
+    // Number of the submission's first round; with STAGGERED, that of a slot which is ahead by none.
     round_low: u32,
     round_high: u32,
     first_replica: u32,
     replicas: u32,
     // Rounds of the submission.
     rounds: u32,
-    // Sampled are the rounds first_sample, first_sample + every, .. of the submission.
+    // Sampled are the rounds first_sample, first_sample + every, .. from the submission's first on.
     first_sample: u32,
     every: u32,
     // The same for the rounds that add their load histogram.
@@ -35,6 +36,9 @@ struct State {
     departed: atomic<u32>,
     empty: atomic<u32>,
     highest: atomic<u32>,
+    // With STAGGERED only: the replica, and the rounds that it is ahead by, fewer than 2^31.
+    replica: u32,
+    ahead: u32,
 }
 
 // Exact power sums of a 64-bit observable over fewer than 2^32 samples. All zero is empty: the smallest value is kept
@@ -81,8 +85,20 @@ struct Seen {
 // submission; the host reads and clears them before 2^32 rounds are sampled.
 @group(0) @binding(6) var<storage, read_write> peaks: array<u32>;
 
+fn replica_of(slot: u32) -> u32 {
+    if (STAGGERED) { return states[slot].replica; }
+    return run.first_replica + slot;
+}
+
+// Round k of the submission of a slot, counted from the submission's first round.
+fn round_of(slot: u32, k: u32) -> u32 {
+    if (STAGGERED) { return states[slot].ahead + k; }
+    return k;
+}
+
 fn draws_at(slot: u32, k: u32) -> Draws {
-    let low = run.round_low + k;
-    let round = vec2<u32>(low, run.round_high + u32(low < k));
-    return Draws(vec2<u32>(run.key_low, run.key_high), round, run.first_replica + slot);
+    let after = round_of(slot, k);
+    let low = run.round_low + after;
+    let round = vec2<u32>(low, run.round_high + u32(low < after));
+    return Draws(vec2<u32>(run.key_low, run.key_high), round, replica_of(slot));
 }

@@ -4,15 +4,16 @@
 const SAMPLE = 1u;
 const SAMPLE_LOADS = 2u;
 
-fn is_in(k: u32, first: u32, stride: u32) -> bool {
-    return k >= first && (k - first) % stride == 0u;
+fn is_in(round: u32, first: u32, stride: u32) -> bool {
+    return round >= first && (round - first) % stride == 0u;
 }
 
 // Of round k of the submission: (balls that arrive, what is sampled). With RETHROWS the occupied bins of the round before
 // add as many balls.
 fn plan_round(slot: u32, k: u32) -> vec2<u32> {
-    let flags = select(0u, SAMPLE, is_in(k, run.first_sample, run.every))
-        | select(0u, SAMPLE_LOADS, is_in(k, run.first_loads, run.loads_every));
+    let after = round_of(slot, k);
+    let flags = select(0u, SAMPLE, is_in(after, run.first_sample, run.every))
+        | select(0u, SAMPLE_LOADS, is_in(after, run.first_loads, run.loads_every));
     return vec2<u32>(arrivals(draws_at(slot, k)), flags);
 }
 

@@ -2,8 +2,11 @@
 
 #![allow(clippy::print_stdout, reason = "counts of kills and times belong to a test's output")]
 
+#[path = "common/memory.rs"]
+mod memory;
+
 use leakybins::backend::{Control, Host, Machine, Pool, StreamKind};
-use leakybins::journal::{Contents, Entry, Header, Journal, JournalError, Medium, Merged, merge, verify};
+use leakybins::journal::{Contents, Entry, Header, Journal, JournalError, Merged, merge, verify};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::{Measure, ProcessSpec};
 use leakybins::report::{Format, Render, Report};
@@ -11,9 +14,9 @@ use leakybins::run::{Outcome, Reason, RunError, Schedule, Shard, Spec, Stopping,
 use leakybins::stats::estimate::Band;
 use leakybins::stats::interval::Confidence;
 use leakybins::stats::{Record, Tally};
+use memory::Memory;
 use proptest::prelude::*;
-use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex};
+use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 /// 8 bins, 20 rounds, a look at 32, 45, 64 and 90 replicas, none of which ends it: five small blocks.
@@ -33,76 +36,6 @@ fn long() -> Spec {
 
 fn header(spec: &Spec) -> Header {
     Header::new(spec, &spec.process.build_for(StreamKind::Bins).expect("valid parameters"))
-}
-
-/// A journal in memory, and what goes wrong with it.
-#[derive(Clone, Debug, Default)]
-struct Memory {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    read: usize,
-    /// Bytes that can be written before the disk is full.
-    room: Option<usize>,
-    /// Syncs that succeed before one fails.
-    syncs: Option<usize>,
-}
-
-impl Memory {
-    fn with(bytes: &[u8]) -> Self {
-        Self { bytes: Arc::new(Mutex::new(bytes.to_vec())), ..Self::default() }
-    }
-
-    fn held(&self) -> Vec<u8> {
-        self.bytes.lock().expect("no panic").clone()
-    }
-
-    /// What is left of it when it is opened again, with nothing going wrong.
-    fn again(&self) -> Self {
-        Self::with(&self.held())
-    }
-}
-
-impl Read for Memory {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let bytes = self.bytes.lock().expect("no panic");
-        let count = bytes.len().saturating_sub(self.read).min(buffer.len());
-        buffer[..count].copy_from_slice(&bytes[self.read..self.read + count]);
-        self.read += count;
-        Ok(count)
-    }
-}
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.room.map_or(bytes.len(), |room| bytes.len().min(room));
-        if count == 0 && !bytes.is_empty() {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        self.room = self.room.map(|room| room - count);
-        self.bytes.lock().expect("no panic").extend_from_slice(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Medium for Memory {
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.bytes.lock().expect("no panic").truncate(length as usize);
-        Ok(())
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        match &mut self.syncs {
-            Some(0) => Err(io::Error::other("the cable is out")),
-            Some(left) => {
-                *left -= 1;
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
 }
 
 /// Runs a shard of `spec` with its journal on `medium`.
@@ -561,7 +494,7 @@ impl Read for Endless {
 fn a_line_without_end_is_not_read_to_its_end() {
     let text = FULL.with(|full| full.lines().next().expect("a header").to_owned());
     let mut endless = io::BufReader::with_capacity(1 << 20, text.as_bytes().chain(Endless));
-    let error = Contents::read_from("memory", &mut endless).expect_err("no journal").to_string();
+    let error = Contents::<Header>::read_from("memory", &mut endless).expect_err("no journal").to_string();
     assert!(error.contains("line 2 (it is longer than 268435456 bytes)"), "{error}");
 }
 
@@ -615,7 +548,7 @@ mod command {
     }
 
     fn entries(path: &Path) -> usize {
-        Contents::read(path).map_or(0, |contents| contents.entries().len())
+        Contents::<Header>::read(path).map_or(0, |contents| contents.entries().len())
     }
 
     /// `LEAKYBINS_KILLS` says how many times, 40 by default.
@@ -738,7 +671,7 @@ mod command {
     fn a_second_process_is_locked_out() {
         let folder = Folder::new();
         let path = folder.path("a.jsonl");
-        let held = Journal::open(&path).expect("a new journal");
+        let held = Journal::<Header>::open(&path).expect("a new journal");
         let locked = contains("is being written by another process");
         folder.leakybins(&format!("{LONG} --seed 3 --out @a.jsonl")).assert().code(2).stderr(locked.clone());
         folder.output(&format!("{LONG} --seed 3 --out @b.jsonl"));

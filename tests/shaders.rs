@@ -43,6 +43,7 @@ fn variants() -> impl Iterator<Item = Variant> {
                     multiply,
                     subgroups,
                     wide,
+                    staggered: wide == subgroups,
                     workgroup: 128,
                     levels: 1 << 16,
                     measure: if wide { Measure::Pre } else { Measure::Post },
@@ -126,7 +127,7 @@ fn host_and_device_agree_on_the_structs() {
     same_layout!(
         &module,
         "State",
-        State { total_low, total_high, occupied, oldest, balls, flags, departed, empty, highest }
+        State { total_low, total_high, occupied, oldest, balls, flags, departed, empty, highest, replica, ahead }
     );
     same_layout!(
         &module,

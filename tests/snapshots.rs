@@ -1,17 +1,17 @@
 //! Snapshots of blocks that take long: a run that is killed at any of them goes on with the same bits, and none of them
-//! is believed that is not whole and of this block.
+//! is believed that is not whole and of this block. Those of blocks on a GPU are in `gpu_snapshots.rs`.
 
-use leakybins::backend::{
-    Backend, BackendError, BlockResult, Control, Host, Keeper, Partial, Pool, ProfileJob, Profiles, StreamKind, Work,
-};
+#[path = "common/sitting.rs"]
+mod sitting;
+
+use leakybins::backend::{Backend, Control, Host, Keeper, Partial, Pool, ProfileJob, Profiles, StreamKind, Work};
 use leakybins::journal::{Contents, Header, Journal, MOST_LOADS, Snapshots};
 use leakybins::process::capped;
 use leakybins::process::leaky::{LeakyProfile, Parameters};
 use leakybins::process::{Measure, ProcessSpec};
-use leakybins::run::{Event, Outcome, RunError, Schedule, Shard, Spec, run, run_journaled};
+use leakybins::run::{Event, Outcome, Schedule, Shard, Spec, run_journaled};
+use sitting::{Mortal, Sitting, change_states, files, is_killed, states};
 use std::fs;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -27,165 +27,34 @@ fn on_profiles() -> Spec {
     spec(1_000_000_000, 200)
 }
 
-/// A backend that is stopped as if it was killed, at a snapshot.
-struct Mortal<B> {
-    backend: B,
-    /// Snapshots that it lives for.
-    lives: usize,
-    kept: Arc<AtomicUsize>,
-    /// What becomes of a block before it is kept.
-    change: fn(&mut Partial),
-    /// Control of a run that is interrupted after its first step.
-    interrupted: Option<Arc<Control<'static>>>,
-}
-
-struct Counting<'a> {
-    keeper: &'a dyn Keeper,
-    control: &'a Control<'a>,
-    lives: usize,
-    kept: &'a AtomicUsize,
-    change: fn(&mut Partial),
-    interrupted: Option<&'a Control<'static>>,
-}
-
-impl Keeper for Counting<'_> {
-    fn resume(&self) -> Option<Partial> {
-        self.keeper.resume()
-    }
-
-    fn is_due(&self) -> bool {
-        self.interrupted.into_iter().for_each(Control::cancel);
-        self.keeper.is_due()
-    }
-
-    fn keep(&self, partial: &Partial) {
-        let mut partial = partial.clone();
-        (self.change)(&mut partial);
-        self.keeper.keep(&partial);
-        if self.kept.fetch_add(1, Ordering::SeqCst) + 1 == self.lives {
-            self.control.cancel();
-        }
-    }
-}
-
-impl<B: Backend> Backend for Mortal<B> {
-    fn name(&self) -> &'static str {
-        self.backend.name()
-    }
-
-    fn stream(&self) -> StreamKind {
-        self.backend.stream()
-    }
-
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-        self.backend.run(work, block, control)
-    }
-
-    fn run_kept(
-        &mut self,
-        work: &Work<'_>,
-        block: Range<u64>,
-        control: &Control,
-        keeper: &dyn Keeper,
-    ) -> Result<BlockResult, BackendError> {
-        let Self { lives, ref kept, change, ref interrupted, .. } = *self;
-        let counting = Counting { keeper, control, lives, kept, change, interrupted: interrupted.as_deref() };
-        self.backend.run_kept(work, block, control, &counting)
-    }
-}
-
-impl<B: Backend + 'static> Mortal<B> {
-    fn new(backend: B) -> Self {
-        Self { backend, lives: 0, kept: Arc::default(), change: |_| (), interrupted: None }
+fn backend(kind: &str) -> Box<dyn Backend> {
+    match kind {
+        "cpu" => Box::new(Host::cpu()),
+        "reference" => Box::new(Host::reference()),
+        _ => Box::new(Profiles),
     }
 }
 
 fn mortal(kind: &str, lives: usize, kept: &Arc<AtomicUsize>) -> Pool {
-    let kept = Arc::clone(kept);
-    match kind {
-        "cpu" => Mortal { lives, kept, ..Mortal::new(Host::cpu()) }.into(),
-        "reference" => Mortal { lives, kept, ..Mortal::new(Host::reference()) }.into(),
-        _ => Mortal { lives, kept, ..Mortal::new(Profiles) }.into(),
-    }
+    Mortal { lives, kept: Arc::clone(kept), ..Mortal::new(backend(kind)) }.into()
 }
 
 /// Whose first snapshot, at which it is stopped, is changed.
 fn changing(kind: &str, change: fn(&mut Partial)) -> Pool {
-    match kind {
-        "cpu" => Mortal { lives: 1, change, ..Mortal::new(Host::cpu()) }.into(),
-        _ => Mortal { lives: 1, change, ..Mortal::new(Profiles) }.into(),
-    }
+    Mortal { lives: 1, change, ..Mortal::new(backend(kind)) }.into()
 }
 
 /// Whose run is interrupted after its first step.
 fn interrupting(kind: &str, kept: &Arc<AtomicUsize>, control: &Arc<Control<'static>>) -> Pool {
-    let (kept, interrupted) = (Arc::clone(kept), Some(Arc::clone(control)));
-    match kind {
-        "cpu" => Mortal { kept, interrupted, ..Mortal::new(Host::cpu()) }.into(),
-        _ => Mortal { kept, interrupted, ..Mortal::new(Profiles) }.into(),
-    }
+    Mortal { kept: Arc::clone(kept), interrupted: Some(Arc::clone(control)), ..Mortal::new(backend(kind)) }.into()
 }
 
-/// A run with a journal, and with a snapshot after each segment.
-struct Sitting {
-    folder: tempfile::TempDir,
-    spec: Spec,
-    every: Duration,
-}
-
-impl Sitting {
-    fn new(spec: Spec) -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder"), spec, every: Duration::ZERO }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn snapshot(&self) -> PathBuf {
-        self.path("a.jsonl.0.snapshot")
-    }
-
-    fn run(&self, pool: &mut Pool) -> (Result<Outcome, RunError>, Vec<Event>) {
-        self.run_under(&Control::default(), pool)
-    }
-
-    fn run_under(&self, control: &Control<'_>, pool: &mut Pool) -> (Result<Outcome, RunError>, Vec<Event>) {
-        let (path, mut events) = (self.path("a.jsonl"), Vec::new());
-        let mut journal = Journal::open(&path).expect("a journal");
-        let form = self.spec.process.build_for(pool.stream()).expect("valid parameters");
-        journal.begin(Header::new(&self.spec, &form)).expect("room");
-        let snapshots = Snapshots::beside(&path, self.every);
-        let part = (&mut journal, Shard::WHOLE);
-        let ended = run_journaled(&self.spec, pool, control, part, Some(&snapshots), &mut |e| events.push(e));
-        if ended.is_ok() {
-            assert_eq!(control.rounds(), self.spec.replicas * self.spec.schedule.rounds);
-            assert_eq!(files(self.folder.path()), ["a.jsonl"], "nothing stays but the journal");
-        }
-        (ended, events)
-    }
-
-    /// Stops a run at its second snapshot.
-    fn killed(spec: Spec) -> Self {
-        let sitting = Self::new(spec);
-        let (ended, events) = sitting.run(&mut mortal("profile", 2, &Arc::default()));
-        assert!(is_killed(&ended) && events.is_empty(), "{ended:?} {events:?}");
-        assert!(Contents::read(&sitting.path("a.jsonl")).expect("a journal").entries().len() == 0);
-        sitting
-    }
-}
-
-fn files(folder: &Path) -> Vec<String> {
-    let files = fs::read_dir(folder).expect("a folder");
-    files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned()).collect()
-}
-
-fn is_killed(ended: &Result<Outcome, RunError>) -> bool {
-    matches!(ended, Err(RunError::Backend(BackendError::Cancelled)))
+fn killed(spec: Spec) -> Sitting {
+    Sitting::killed(spec, Box::new(Profiles))
 }
 
 fn expected(spec: &Spec, kind: &str) -> Outcome {
-    run(spec, &mut mortal(kind, 0, &Arc::default()), &Control::default(), None, &mut |_| ()).expect("a result")
+    sitting::expected(spec, backend(kind))
 }
 
 #[test]
@@ -236,12 +105,12 @@ fn a_block_that_is_killed_at_any_snapshot_goes_on_with_the_same_bits() {
 
 #[test]
 fn time_of_earlier_sittings_counts() {
-    let sitting = Sitting::killed(on_profiles());
+    let sitting = killed(on_profiles());
     let text = fs::read_to_string(sitting.snapshot()).expect("a snapshot");
     let snapshot: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let before = snapshot["elapsed_us"].as_u64().expect("a time");
     sitting.run(&mut Profiles.into()).0.expect("a result");
-    let contents = Contents::read(&sitting.path("a.jsonl")).expect("a journal");
+    let contents = Contents::<Header>::read(&sitting.path("a.jsonl")).expect("a journal");
     let elapsed = contents.entries().next().expect("a block").elapsed;
     assert!(before > 0 && elapsed > Duration::from_micros(before), "{elapsed:?} after {before} us");
 }
@@ -249,8 +118,8 @@ fn time_of_earlier_sittings_counts() {
 #[test]
 fn a_snapshot_that_is_not_whole_or_of_another_run_is_ignored() {
     let expected = expected(&on_profiles(), "profile").tally;
-    let whole = fs::read(Sitting::killed(on_profiles()).snapshot()).expect("a snapshot");
-    let other = Sitting::killed(Spec { seed: 6, ..on_profiles() });
+    let whole = fs::read(killed(on_profiles()).snapshot()).expect("a snapshot");
+    let other = killed(Spec { seed: 6, ..on_profiles() });
     let mut damaged = vec![fs::read(other.snapshot()).expect("a snapshot"), b"{}".to_vec(), vec![0xFF; 100]];
     damaged.extend((0..12).map(|i| whole[..i * whole.len() / 12].to_vec()));
     damaged.extend((0..40).map(|i| {
@@ -316,16 +185,6 @@ fn no_snapshot_is_larger_than_the_limit() {
     let kept = Arc::new(AtomicUsize::new(0));
     sitting.run(&mut mortal("cpu", 0, &kept)).0.expect("a result");
     assert_eq!(kept.load(Ordering::SeqCst), 0);
-}
-
-/// The states of the replicas under way.
-fn states(partial: &mut Partial) -> impl Iterator<Item = &mut Vec<u64>> {
-    partial.left.iter_mut().flat_map(|(_, begun)| begun).map(|begun| &mut begun.state)
-}
-
-/// Changes the states of the replicas under way.
-fn change_states(partial: &mut Partial, change: fn(&mut Vec<u64>)) {
-    states(partial).for_each(change);
 }
 
 #[test]

@@ -223,8 +223,8 @@ fn backends_that_share_a_queue_give_the_result_of_one() {
         assert_eq!(json(&spec, &one), json(&spec, &expected));
         assert_eq!(json(&spec, &shared), json(&spec, &expected));
         // Blocks may be there in another order, and those that were begun beyond the end.
-        let kept = Contents::read(&path("shared")).expect("a journal");
-        let first = Contents::read(&path("one")).expect("a journal");
+        let kept = Contents::<Header>::read(&path("shared")).expect("a journal");
+        let first = Contents::<Header>::read(&path("one")).expect("a journal");
         assert!(first.entries().zip(kept.entries()).all(|(a, b)| (&a.block, &a.tally) == (&b.block, &b.tally)));
     }
 }
@@ -330,7 +330,7 @@ fn a_run_that_is_cancelled_while_several_work_keeps_what_is_finished() {
         running.join().expect("no panic")
     });
     assert!(matches!(ended, Err(RunError::Backend(BackendError::Cancelled))), "{ended:?}");
-    assert_eq!(Contents::read(&path).expect("a journal").entries().len(), 3);
+    assert_eq!(Contents::<Header>::read(&path).expect("a journal").entries().len(), 3);
     let rest = journaled(&spec, &path, &mut Host::cpu().into(), &Control::default()).expect("the rest");
     assert_eq!(json(&spec, &rest), json(&spec, &expected));
 }
@@ -376,7 +376,7 @@ fn an_error_ends_the_run_and_keeps_what_is_finished() {
     let ended = journaled(&spec, &path, &mut both, &Control::default());
     assert!(matches!(&ended, Err(RunError::Backend(BackendError::SelfCheck(_)))), "{ended:?}");
     let kept = fs::read(&path).expect("a journal");
-    assert_eq!(Contents::read(&path).expect("a journal").entries().len(), 2);
+    assert_eq!(Contents::<Header>::read(&path).expect("a journal").entries().len(), 2);
     let rest = journaled(&spec, &path, &mut Host::cpu().into(), &Control::default()).expect("the rest");
     assert_eq!(json(&spec, &rest), json(&spec, &alone(&spec).0));
     assert!(fs::read(&path).expect("a journal").starts_with(&kept));

@@ -1,7 +1,8 @@
 //! Blocks in segments: replicas that can be left in the middle and taken up again, by another process if need be.
 //!
 //! What is kept of a replica under way is its state, its record so far and its next round: nothing else is carried from
-//! one round to the next, so that where a segment ends is invisible in the result.
+//! one round to the next, so that where a segment ends is invisible in the result. A GPU leaves and takes up the same, in
+//! [chunks](super::gpu).
 
 use super::{BackendError, Control, check_conservation};
 use crate::stats::{Record, Tally};
@@ -21,23 +22,27 @@ pub struct Begun {
     pub record: Record,
 }
 
+/// A replica that is not finished, by its number: under way, or not begun.
+pub(super) type Left = (u64, Option<Box<Begun>>);
+
 /// A block in the middle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Partial {
-    /// What the finished replicas have shown; the initial balls also of those under way.
+    /// What the finished replicas have shown; the initial balls also of those under way, and on a GPU what is counted there
+    /// over all replicas of a chunk: loads of bins and waiting times.
     pub tally: Tally,
     /// The replicas that are not finished: under way, or not begun.
-    pub left: Vec<(u64, Option<Box<Begun>>)>,
+    pub left: Vec<Left>,
 }
 
 impl Partial {
     /// A block of which nothing is done.
-    fn fresh(block: Range<u64>) -> Self {
+    pub(super) fn fresh(block: Range<u64>) -> Self {
         Self { tally: Tally::default(), left: block.map(|replica| (replica, None)).collect() }
     }
 
     /// Rounds done, over all replicas of `rounds` rounds each.
-    fn done(&self, rounds: u64) -> u64 {
+    pub(super) fn done(&self, rounds: u64) -> u64 {
         let begun = self.left.iter().filter_map(|(_, begun)| begun.as_ref());
         self.tally.replicas * rounds + begun.map(|begun| begun.round).sum::<u64>()
     }
@@ -151,7 +156,7 @@ impl Segments<'_> {
     pub(super) fn replica<W: Walker>(
         &self,
         walker: &mut W,
-        (replica, begun): (u64, Option<Box<Begun>>),
+        (replica, begun): Left,
         rest: &mut Partial,
         paused: &AtomicBool,
     ) -> Result<(), BackendError> {

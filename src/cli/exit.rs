@@ -148,7 +148,11 @@ fn classify(error: &anyhow::Error) -> Exit {
         return of_journal(error);
     }
     if let Some(error) = error.downcast_ref::<TailError>() {
-        return if let TailError::Backend(e) = error { of_backend(e) } else { Exit::Usage };
+        return match error {
+            TailError::Backend(e) => of_backend(e),
+            TailError::Journal(e) => of_journal(e),
+            _ => Exit::Usage,
+        };
     }
     if error.is::<Resumable>() {
         return Exit::Resumable;
@@ -180,10 +184,11 @@ fn of_backend(error: &BackendError) -> Exit {
 
 fn of_journal(error: &JournalError) -> Exit {
     match error {
-        JournalError::Damaged { .. } | JournalError::Conflict { .. } => Exit::Integrity,
+        JournalError::Damaged { .. } | JournalError::Conflict { .. } | JournalError::Computed { .. } => Exit::Integrity,
         JournalError::Unwritable { .. } | JournalError::TooLong { .. } | JournalError::Broken(_) => Exit::Failure,
         JournalError::Unreadable { .. }
         | JournalError::NoJournal { .. }
+        | JournalError::OtherKind { .. }
         | JournalError::Locked(_)
         | JournalError::Differs { .. }
         | JournalError::OtherStream(_)
@@ -230,6 +235,7 @@ mod tests {
             (RunError::from(BackendError::Cancelled).into(), Exit::Interrupted),
             (TailError::NotStationary.into(), Exit::Usage),
             (TailError::from(BackendError::Cancelled).into(), Exit::Interrupted),
+            (TailError::from(JournalError::Locked("x".into())).into(), Exit::Usage),
             (Resumable("x".into()).into(), Exit::Resumable),
             (RunError::TooLarge.into(), Exit::Integrity),
             (JournalError::Locked("x".into()).into(), Exit::Usage),

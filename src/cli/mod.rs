@@ -3,6 +3,7 @@
 //! Standard output carries results and nothing else; all that is said to a person goes to standard error.
 
 mod atomic;
+mod blocks;
 mod completions;
 mod cover;
 mod device;

@@ -1,13 +1,13 @@
 //! `leakybins report FILE`: the result of a journal.
 
-use super::exit::Exit;
+use super::exit::{Exit, Refused};
 use super::journal::{describe, warn_if_torn};
 use super::output::Output;
-use crate::journal::{Contents, JournalError};
+use crate::journal::{Contents, Header, JournalError, Kind, Subject};
 use crate::report::Report;
-use crate::run::replay;
 use crate::stats::estimate::Band;
 use crate::stats::interval::Confidence;
+use crate::{run, tail};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -22,13 +22,13 @@ that is not complete is reported for the blocks that are there, with a warning."
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ReportArgs {
-    /// Journal, as `run --out` or `merge` writes it; one that is being written may be read
+    /// Journal, as `run --out`, `tail --out` or `merge` writes it; one that is being written may be read
     #[arg(value_name = "FILE")]
     journal: PathBuf,
     /// Confidence of the intervals
     #[arg(long, value_name = "P", default_value = "0.95", allow_hyphen_values = true)]
     confidence: f64,
-    /// Whether the intervals of P(max load >= k) hold each for itself or all at once
+    /// Of a `run`: whether the intervals of P(max load >= k) hold each for itself or all at once
     #[arg(long, value_enum, default_value_t)]
     band: Band,
     #[command(flatten)]
@@ -41,15 +41,36 @@ pub(super) fn run(arguments: &ReportArgs) -> anyhow::Result<Exit> {
     let confidence = Confidence::new(*confidence)?;
     let destination = output.open(&[])?;
     destination.keep_off(journal)?;
+    match Kind::of(journal)?.unwrap_or(Kind::Run) {
+        Kind::Run => {
+            let contents = read::<Header>(arguments)?;
+            let outcome = run::replay(&contents)?;
+            let bins = contents.process().bins();
+            destination.publish(&Report::new(contents.spec(), bins, &outcome, confidence, *band))?;
+        }
+        Kind::Tail => {
+            if *band != Band::Pointwise {
+                let reason = "the intervals of `tail` hold each for itself; leave --band out";
+                return Err(Refused(reason.to_owned()).into());
+            }
+            let contents = read::<tail::Header>(arguments)?;
+            let outcome = tail::replay(&contents, confidence)?;
+            let spec = tail::Spec { confidence, ..contents.header().spec().clone() };
+            destination.publish(&tail::report::Report::new(&spec, &outcome))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Reads the journal, which has to hold something, and says what that is.
+fn read<S: Subject>(ReportArgs { journal, output, .. }: &ReportArgs) -> anyhow::Result<Contents<S>> {
     let contents = Contents::read(journal)?;
     warn_if_torn(&contents);
     if contents.entries().len() == 0 {
         return Err(JournalError::Empty(contents.name().to_owned()).into());
     }
-    let outcome = replay(&contents)?;
     if !output.quiet {
         tracing::info!("{}", describe(&contents));
     }
-    destination.publish(&Report::new(contents.spec(), contents.process().bins(), &outcome, confidence, *band))?;
-    Ok(Exit::Done)
+    Ok(contents)
 }

@@ -1,8 +1,9 @@
 //! `leakybins run PROCESS`: simulate and report.
 
 use super::atomic::AtomicFile;
+use super::blocks::Blocks;
 use super::device::{Device, warn};
-use super::exit::{Exit, Resumable};
+use super::exit::{Exit, Refused, Resumable};
 use super::journal::{JournalFlags, describe};
 use super::output::{Output, file, seed};
 use super::progress::{Progress, Show};
@@ -61,6 +62,8 @@ pub(super) struct RunArgs {
     loads: Loads,
     #[command(flatten)]
     journal: JournalFlags,
+    #[command(flatten)]
+    blocks: Blocks,
 }
 
 #[derive(Debug, clap::Args)]
@@ -201,7 +204,7 @@ impl RunArgs {
     pub(super) fn derived(&self) -> anyhow::Result<Vec<(&'static str, u64)>> {
         let Spec { process, replicas, schedule, .. } = self.spec()?;
         process.build_for(self.device.choice(&process, self.loads.dump_loads.is_some()).stream())?;
-        let begun = self.journal.begun_seed()?;
+        let begun = self.journal.begun_seed::<Header>()?;
         let mut values = vec![("replicas", replicas), ("seed", seed(self.sampling.seed.or(begun)))];
         if self.sampling.burn_in != Some(Wait::Auto) {
             values.extend([("burn-in", schedule.burn_in), ("every", schedule.every)]);
@@ -213,14 +216,20 @@ impl RunArgs {
 /// Runs the process. Whatever can be refused is refused before the work begins.
 pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
     let mut spec = arguments.spec()?;
-    let RunArgs { sampling, device, output, loads, journal: journal_flags, .. } = arguments;
+    let RunArgs { sampling, device, output, loads, journal: journal_flags, blocks, .. } = arguments;
     let confidence = Confidence::new(sampling.confidence)?;
     let choice = device.choice(&spec.process, loads.dump_loads.is_some());
     // Built to be refused early and to describe the run; the run builds its own.
     let process = spec.process.build_for(choice.stream())?;
     let mut loads_file = loads.dump_loads.as_deref().map(AtomicFile::create).transpose()?;
     let destination = output.open(&loads_file.iter().collect::<Vec<_>>())?;
-    let mut journal = journal_flags.open(&spec, loads_file.is_some(), &destination, &output)?;
+    let snapshots = blocks.snapshots(journal_flags.out())?;
+    if loads_file.is_some() && journal_flags.out().is_some() {
+        let reason = "--dump-loads cannot go with --out (a journal keeps tallies, so that a run that goes on has lost \
+                      the loads of earlier blocks); leave one of them out";
+        return Err(Refused(reason.to_owned()).into());
+    }
+    let mut journal = journal_flags.open((spec.stopping.is_some(), "--replicas"), &destination, &output)?;
     for warning in spec.process.warnings() {
         tracing::warn!("{warning}");
     }
@@ -228,7 +237,7 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
         (None, Some(journal)) => seed(journal.seed()?),
         (given, _) => seed(given),
     };
-    let control = interruptible(journal_flags.interrupted())?;
+    let control = interruptible(journal_flags.when_interrupted())?;
     device.threads.start()?;
 
     if let Some(journal) = &mut journal {
@@ -239,7 +248,11 @@ pub(super) fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
             other => anyhow::Error::from(other),
         })?;
         journal.begin(Header::new(&spec, &process))?;
-        let outcome = journal.run(&control, || device.open(choice, output.quiet))?;
+        if let Some(snapshots) = &snapshots {
+            snapshots.sweep(journal.contents());
+        }
+        let watched = (&*control, output.progress());
+        let outcome = blocks.run(journal, snapshots.as_ref(), watched, || device.open(choice, output.quiet))?;
         if outcome.tally.replicas == 0 {
             tracing::info!("this shard has no block of the run: there is nothing to report");
             return Ok(Exit::Done);

@@ -5,11 +5,13 @@ use super::exit::{Exit, Refused};
 use super::journal::warn_if_torn;
 use super::print;
 use super::signals::interruptible;
-use crate::backend::{Backend, Host, Profiles, StreamKind};
-use crate::journal::{Contents, Difference, Mismatch, Verified, verify};
+use crate::backend::{Backend, Control, Host, Profiles, StreamKind};
+use crate::journal::{Contents, Difference, Header, Kind, Mismatch, Subject, Verified, verify};
 use crate::number::count;
+use crate::tail;
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,13 +27,14 @@ const SHOWN: usize = 8;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct VerifyArgs {
-    /// Journal, as `run --out` or `merge` writes it
+    /// Journal, as `run --out`, `tail --out` or `merge` writes it
     #[arg(value_name = "FILE")]
     journal: PathBuf,
     /// Part of the blocks that is computed again; at least one is
     #[arg(long, value_name = "P", default_value = "0.01", allow_hyphen_values = true)]
     fraction: f64,
-    /// Where to compute them [default: reference, or profile for a journal made by that]
+    /// Where to compute them [default: reference, or profile for a journal made by that,
+    /// as all of `tail` are]
     #[arg(long, value_enum)]
     backend: Option<Again>,
     /// Seed of the choice of blocks [default: a fresh one, which is shown]
@@ -53,41 +56,65 @@ enum Again {
 
 /// Verifies.
 pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
-    let VerifyArgs { journal, fraction, backend, seed, threads } = arguments;
+    let VerifyArgs { journal, fraction, backend, .. } = arguments;
     if !(*fraction > 0.0 && *fraction <= 1.0) {
         let reason =
             format!("fraction = {fraction} is not allowed (it is a part of the blocks); use 0 < fraction <= 1");
         return Err(Refused(reason).into());
     }
-    let contents = Contents::read(journal)?;
-    warn_if_torn(&contents);
-    let mut backend: Box<dyn Backend> = match (backend, contents.header().stream()) {
-        (Some(Again::Cpu), _) => Box::new(Host::cpu()),
-        (Some(Again::Profile), _) | (None, StreamKind::Profile) => Box::new(Profiles),
-        (Some(Again::Reference), _) | (None, StreamKind::Bins) => Box::new(Host::reference()),
-    };
-    let seed = seed.unwrap_or_else(|| {
+    match Kind::of(journal)?.unwrap_or(Kind::Run) {
+        Kind::Run => {
+            let contents = Contents::<Header>::read(journal)?;
+            warn_if_torn(&contents);
+            let mut backend: Box<dyn Backend> = match (backend, contents.header().stream()) {
+                (Some(Again::Cpu), _) => Box::new(Host::cpu()),
+                (Some(Again::Profile), _) | (None, StreamKind::Profile) => Box::new(Profiles),
+                (Some(Again::Reference), _) | (None, StreamKind::Bins) => Box::new(Host::reference()),
+            };
+            let (chosen, control) = begin(arguments)?;
+            let verified = verify(&contents, &mut *backend, chosen, &control)?;
+            judge(&contents, &verified, backend.name())
+        }
+        Kind::Tail => {
+            if backend.is_some_and(|backend| backend != Again::Profile) {
+                let reason = "islands are computed on profiles only; leave --backend out";
+                return Err(Refused(reason.to_owned()).into());
+            }
+            let contents = Contents::<tail::Header>::read(journal)?;
+            warn_if_torn(&contents);
+            let (chosen, control) = begin(arguments)?;
+            let verified = tail::verify(&contents, chosen, &control)?;
+            judge(&contents, &verified, Profiles.name())
+        }
+    }
+}
+
+/// What decides which blocks are computed, and the control of that; threads are there from here on.
+fn begin(arguments: &VerifyArgs) -> anyhow::Result<((f64, u64), Arc<Control<'static>>)> {
+    let seed = arguments.seed.unwrap_or_else(|| {
         let seed = rand::random::<u64>() >> 11;
         tracing::info!(seed, "seed: {seed} (fresh; --seed {seed} chooses these blocks again)");
         seed
     });
     let control = interruptible(Exit::Interrupted)?;
-    threads.start()?;
-    let Verified { blocks, mismatches } = verify(&contents, &mut *backend, (*fraction, seed), &control)?;
+    arguments.threads.start()?;
+    Ok(((arguments.fraction, seed), control))
+}
+
+/// Says what came out.
+fn judge<S: Subject>(contents: &Contents<S>, verified: &Verified, backend: &str) -> anyhow::Result<Exit> {
+    let Verified { blocks, mismatches } = verified;
     let agreeing = blocks - mismatches.len();
-    let mut text = format!(
-        "{agreeing} of {blocks} blocks computed again on {} agree; the journal has {}\n",
-        backend.name(),
-        contents.entries().len()
-    );
-    mismatches.iter().try_for_each(|mismatch| describe(&mut text, mismatch))?;
+    let (name, all) = (S::BLOCKS, contents.entries().len());
+    let mut text = format!("{agreeing} of {blocks} {name} computed again on {backend} agree; the journal has {all}\n");
+    mismatches.iter().try_for_each(|mismatch| describe(&mut text, S::UNITS, mismatch))?;
     print(text.as_bytes())?;
     Ok(if mismatches.is_empty() { Exit::Done } else { Exit::SelfCheck })
 }
 
-fn describe(text: &mut String, Mismatch { block, machine, differences }: &Mismatch) -> std::fmt::Result {
+fn describe(text: &mut String, units: &str, Mismatch { block, machine, differences }: &Mismatch) -> std::fmt::Result {
     let adapter = machine.adapter.as_deref().unwrap_or("none");
-    writeln!(text, "replicas {}..{}, by {}, adapter {adapter}, differ:", block.start, block.end, machine.backend)?;
+    writeln!(text, "{units} {}..{}, by {}, adapter {adapter}, differ:", block.start, block.end, machine.backend)?;
     for Difference { field, journal, other } in differences.iter().take(SHOWN) {
         let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
         writeln!(text, "  {field}: {} in the journal, {} now", value(journal), value(other))?;

@@ -1,107 +1,79 @@
 //! What is in a journal.
 
-use super::JournalError;
-use super::header::Header;
 use super::line::{MAX_LINE, open, seal};
-use super::tally::{Form, is_plausible};
+use super::subject::{Entry, Kind, Subject};
+use super::{Header, JournalError};
 use crate::backend::Machine;
-use crate::process::Form as ProcessForm;
-use crate::process::start::Start;
-use crate::run::Spec;
-use crate::stats::Tally;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Version of the format that the page of this module describes.
 pub const SCHEMA: u32 = 1;
-/// How every journal begins.
-pub(super) const BEGINNING: &str = "{\"schema\":1,\"kind\":\"journal\",";
-
-/// A finished block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its replicas.
-    pub block: Range<u64>,
-    /// What was seen.
-    pub tally: Tally,
-    /// Its part of the wall time of the run, in whole microseconds once it is in a journal.
-    pub elapsed: Duration,
-    /// What computed it.
-    pub machine: Machine,
-}
-
 /// A journal that has been read: its header and its blocks.
 #[derive(Clone, Debug)]
-pub struct Contents {
+pub struct Contents<S: Subject = Header> {
     pub(super) name: String,
-    pub(super) header: Header,
+    pub(super) header: S,
     pub(super) id: String,
     /// The line of the header, a line feed at its end.
     pub(super) header_line: String,
-    pub(super) process: Arc<ProcessForm>,
-    /// By first replica.
-    pub(super) entries: BTreeMap<u64, Stored>,
+    pub(super) built: S::Built,
+    /// By first unit.
+    pub(super) entries: BTreeMap<u64, Stored<S::Tally>>,
     pub(super) torn: bool,
 }
 
 /// An entry with its line, a line feed at its end.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
-    pub(super) entry: Entry,
+pub(super) struct Stored<T> {
+    pub(super) entry: Entry<T>,
     pub(super) line: String,
 }
 
 /// A journal as far as it is whole.
-pub(super) struct Whole {
+pub(super) struct Whole<S: Subject> {
     /// `None` where not even the header is.
-    pub(super) contents: Option<Contents>,
+    pub(super) contents: Option<Contents<S>>,
     /// Its bytes.
     pub(super) length: u64,
 }
 
 #[derive(Serialize, Deserialize)]
-struct HeaderLine {
+struct HeaderLine<S> {
     schema: u32,
-    kind: String,
+    kind: Kind,
     #[serde(flatten)]
-    header: Header,
+    header: S,
     id: String,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct EntryLine {
+struct EntryLine<T> {
     first: u64,
     end: u64,
-    tally: Form,
+    tally: T,
     elapsed_us: u64,
     backend: String,
     adapter: Option<String>,
 }
 
-impl Contents {
+impl<S: Subject> Contents<S> {
     /// A journal without blocks.
-    pub(super) fn empty(name: &str, header: Header) -> Result<Self, JournalError> {
-        let (schema, kind, id) = (SCHEMA, "journal".to_owned(), header.id());
-        let line = HeaderLine { schema, kind, header: header.clone(), id };
+    pub(super) fn empty(name: &str, header: S) -> Result<Self, JournalError> {
+        let line = HeaderLine { schema: SCHEMA, kind: S::KIND, header: header.clone(), id: header.id() };
         let text = serde_json::to_string(&line).expect("a header is made of plain values");
         Self::with_header(name, header, seal(&text, ""))
     }
 
-    fn with_header(name: &str, header: Header, header_line: String) -> Result<Self, JournalError> {
-        let spec = header.spec();
-        let damaged = |reason: String| JournalError::Damaged { name: name.to_owned(), line: 1, reason };
-        spec.validate().map_err(|error| damaged(error.to_string()))?;
-        // What a file held is in the tallies; it need not be here. Nor does any start change the division into blocks.
-        let process = spec.process.with_start(Start::Empty).build_for(header.stream());
-        let process = Arc::new(process.map_err(|error| damaged(error.to_string()))?);
-        let (id, entries) = (header.id(), BTreeMap::new());
-        Ok(Self { name: name.to_owned(), header, id, header_line, process, entries, torn: false })
+    fn with_header(name: &str, header: S, header_line: String) -> Result<Self, JournalError> {
+        let damaged = |reason| JournalError::Damaged { name: name.to_owned(), line: 1, reason };
+        let (built, id, entries) = (header.build().map_err(damaged)?, header.id(), BTreeMap::new());
+        Ok(Self { name: name.to_owned(), header, id, header_line, built, entries, torn: false })
     }
 
     /// Reads the journal at `path`, complete or not.
@@ -133,20 +105,20 @@ impl Contents {
 
     /// What it is of.
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &S {
         &self.header
     }
 
-    /// What is run.
+    /// The strong id.
     #[must_use]
-    pub fn spec(&self) -> &Spec {
-        self.header.spec()
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
-    /// The process; its start is empty, whatever that of the run is.
-    #[must_use]
-    pub fn process(&self) -> &ProcessForm {
-        &self.process
+    /// The blocks of the whole, finished or not, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = Range<u64>> {
+        let block_at = |first| (first < self.header.units()).then(|| self.header.block(&self.built, first));
+        std::iter::successors(block_at(0), move |block| block_at(block.end))
     }
 
     /// Whether its last line was not whole, and left out.
@@ -155,18 +127,18 @@ impl Contents {
         self.torn
     }
 
-    /// The finished block of exactly these replicas.
+    /// The finished block of exactly these units.
     #[must_use]
-    pub fn entry(&self, block: &Range<u64>) -> Option<&Entry> {
+    pub fn entry(&self, block: &Range<u64>) -> Option<&Entry<S::Tally>> {
         self.entries.get(&block.start).map(|stored| &stored.entry).filter(|entry| entry.block == *block)
     }
 
-    /// The finished blocks, by first replica.
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = &Entry> {
+    /// The finished blocks, by first unit.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = &Entry<S::Tally>> {
         self.entries.values().map(|stored| &stored.entry)
     }
 
-    /// The replicas of no finished block, as ranges, ascending. A run that a rule ended has some and needs none.
+    /// The units of no finished block, as ranges, ascending. A run that a rule ended has some and needs none.
     #[must_use]
     pub fn missing(&self) -> Vec<Range<u64>> {
         let mut missing = Vec::new();
@@ -175,24 +147,23 @@ impl Contents {
             missing.push(done..block.start);
             done = block.end;
         }
-        missing.push(done..self.spec().replicas);
+        missing.push(done..self.header.units());
         missing.retain(|range| !range.is_empty());
         missing
     }
 
-    /// The whole journal as bytes: the header, and the blocks by first replica. They follow from the lines alone, in
+    /// The whole journal as bytes: the header, and the blocks by first unit. They follow from the lines alone, in
     /// whatever order these were written.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.header_line.as_str()).chain(self.entries.values().map(|stored| stored.line.as_str()))
     }
 
     /// The line of a block for this journal.
-    pub(super) fn seal(&self, entry: Entry) -> Result<Stored, JournalError> {
+    pub(super) fn seal(&self, entry: Entry<S::Tally>) -> Result<Stored<S::Tally>, JournalError> {
         let Entry { block, tally, elapsed, machine } = entry;
         let elapsed_us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         let Machine { backend, adapter } = machine.clone();
-        let line =
-            EntryLine { first: block.start, end: block.end, tally: Form::from(&tally), elapsed_us, backend, adapter };
+        let line = EntryLine { first: block.start, end: block.end, tally: &tally, elapsed_us, backend, adapter };
         let text = serde_json::to_string(&line).expect("a tally is made of plain values");
         let line = seal(&text, &self.id);
         if line.len() as u64 > MAX_LINE {
@@ -202,17 +173,16 @@ impl Contents {
     }
 
     /// The block on a line of this journal, or what is wrong with it.
-    fn open(&self, line: &str) -> Result<Stored, String> {
+    fn open(&self, line: &str) -> Result<Stored<S::Tally>, String> {
         let object = open(line.trim_end_matches('\n'), &self.id).ok_or("its checksum is wrong")?;
         let EntryLine { first, end, tally, elapsed_us, backend, adapter } =
             serde_json::from_str(&object).map_err(|error| error.to_string())?;
-        let (block, tally) = (first..end, Tally::from(tally));
-        let spec = self.spec();
-        if first >= spec.replicas || spec.block_with(self.process(), first) != block {
-            return Err(format!("replicas {first}..{end} are no block of this run"));
+        let block = first..end;
+        if first >= self.header.units() || self.header.block(&self.built, first) != block {
+            return Err(format!("{} {first}..{end} are no block of this run", S::UNITS));
         }
-        if !is_plausible(&tally, &block, &spec.schedule, self.process.bins(), spec.process.observables()) {
-            return Err(format!("this cannot be the tally of replicas {first}..{end}"));
+        if !self.header.is_plausible(&self.built, &tally, &block) {
+            return Err(format!("this cannot be the tally of {} {first}..{end}", S::UNITS));
         }
         let (elapsed, machine) = (Duration::from_micros(elapsed_us), Machine { backend, adapter });
         Ok(Stored { entry: Entry { block, tally, elapsed, machine }, line: line.to_owned() })
@@ -220,14 +190,15 @@ impl Contents {
 
     /// Adds a block. One that is there already stays once: of two lines with the same tally the smaller in bytes, so
     /// that their order does not matter. Whether it was there.
-    pub(super) fn insert(&mut self, stored: Stored, from: &str) -> Result<bool, JournalError> {
+    pub(super) fn insert(&mut self, stored: Stored<S::Tally>, from: &str) -> Result<bool, JournalError> {
         let Some(old) = self.entries.get_mut(&stored.entry.block.start) else {
             self.entries.insert(stored.entry.block.start, stored);
             return Ok(false);
         };
         if (&old.entry.block, &old.entry.tally) != (&stored.entry.block, &stored.entry.tally) {
             let (a, b) = (self.name.clone(), from.to_owned());
-            return Err(JournalError::Conflict { a, b, first: old.entry.block.start, end: old.entry.block.end });
+            let (units, block) = (S::UNITS, old.entry.block.clone());
+            return Err(JournalError::Conflict { a, b, units, block });
         }
         if stored.line < old.line {
             *old = stored;
@@ -236,7 +207,7 @@ impl Contents {
     }
 }
 
-impl Whole {
+impl<S: Subject> Whole<S> {
     /// Reads what is whole of a journal.
     ///
     /// Each line was written before the next began, so only the last can be torn: it has no end, or holds zero bytes
@@ -259,8 +230,11 @@ impl Whole {
             let is_last = reader.fill_buf().map_err(unreadable)?.is_empty();
             let is_torn = is_last && (line.last() != Some(&b'\n') || line.contains(&0));
             let Some(contents) = &mut whole.contents else {
-                let beginning = &line[..line.len().min(BEGINNING.len())];
-                if !BEGINNING.as_bytes().starts_with(beginning) {
+                let expected = S::KIND.beginning().as_bytes();
+                if let Some(found) = Kind::of_beginning(&line).filter(|found| *found != S::KIND) {
+                    return Err(JournalError::OtherKind { name: name.to_owned(), found, wanted: S::KIND });
+                }
+                if !expected.starts_with(&line[..line.len().min(expected.len())]) {
                     let reason = "it does not begin like one of this version";
                     return Err(JournalError::NoJournal { name: name.to_owned(), reason });
                 }
@@ -285,10 +259,11 @@ impl Whole {
 }
 
 /// The journal that begins with this line.
-fn header(name: &str, line: String) -> Result<Contents, JournalError> {
+fn header<S: Subject>(name: &str, line: String) -> Result<Contents<S>, JournalError> {
     let damaged = |reason: String| JournalError::Damaged { name: name.to_owned(), line: 1, reason };
     let object = open(line.trim_end_matches('\n'), "").ok_or_else(|| damaged("its checksum is wrong".to_owned()))?;
-    let HeaderLine { header, id, .. } = serde_json::from_str(&object).map_err(|error| damaged(error.to_string()))?;
+    let HeaderLine::<S> { header, id, .. } =
+        serde_json::from_str(&object).map_err(|error| damaged(error.to_string()))?;
     if header.id() != id {
         return Err(damaged("its id is not that of its fields".to_owned()));
     }

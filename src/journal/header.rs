@@ -1,6 +1,9 @@
-//! What a journal is of: its header, and the strong id made of it.
+//! What a journal of `leakybins run` is of: its header.
 
+use super::Contents;
 use super::line::sha256;
+use super::subject::{Kind, Subject, fields};
+use super::tally::is_plausible;
 use crate::backend::StreamKind;
 use crate::process::Form;
 use crate::process::start::Start;
@@ -8,10 +11,11 @@ use crate::profile::Thrower;
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws, STREAM_VERSION};
 use crate::run::Spec;
+use crate::stats::Tally;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Everything that fixes the samples of a run, and the version that began the journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,24 +29,6 @@ pub struct Header {
     spec: Spec,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_sha256: Option<String>,
-}
-
-/// A field in which two things differ that should be equal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// Its name.
-    pub field: String,
-    /// Its value in the journal, as JSON; `None` where it is absent.
-    pub journal: Option<String>,
-    /// Its value in what the journal is compared with.
-    pub other: Option<String>,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
-        write!(f, "{}: {}, now {}", self.field, value(&self.journal), value(&self.other))
-    }
 }
 
 impl Header {
@@ -73,24 +59,42 @@ impl Header {
     pub fn stream(&self) -> StreamKind {
         self.stream
     }
+}
 
-    /// The strong id, in hexadecimal digits: equal for two headers if and only if they promise the same samples.
-    #[must_use]
-    pub fn id(&self) -> String {
-        sha256(self.fields().iter().map(|(name, value)| format!("{name}={value}\n")))
+impl Subject for Header {
+    const KIND: Kind = Kind::Run;
+    const UNITS: &'static str = "replicas";
+    const BLOCKS: &'static str = "blocks";
+    const COMPUTED: &'static [&'static str] = &[];
+    type Tally = Tally;
+    /// The process. What a file held is in the tallies and need not be here, nor does any start change the division into
+    /// blocks: its start is empty.
+    type Built = Arc<Form>;
+
+    fn build(&self) -> Result<Arc<Form>, String> {
+        self.spec.validate().map_err(|error| error.to_string())?;
+        let process = self.spec.process.with_start(Start::Empty).build_for(self.stream);
+        process.map(Arc::new).map_err(|error| error.to_string())
     }
 
-    /// In what two headers of different ids differ.
-    #[must_use]
-    pub fn differences(&self, other: &Header) -> Vec<Difference> {
-        differences(&self.fields(), &other.fields())
+    fn seed(&self) -> u64 {
+        self.spec.seed
     }
 
-    /// What the id is made of: each field by name, as JSON.
+    fn units(&self) -> u64 {
+        self.spec.replicas
+    }
+
+    fn block(&self, process: &Arc<Form>, first: u64) -> Range<u64> {
+        self.spec.block_with(process, first)
+    }
+
+    fn is_plausible(&self, process: &Arc<Form>, tally: &Tally, block: &Range<u64>) -> bool {
+        is_plausible(tally, block, &self.spec.schedule, process.bins(), self.spec.process.observables())
+    }
+
     fn fields(&self) -> BTreeMap<String, String> {
-        let mut header = serde_json::to_value(self).expect("a header is made of plain values");
-        header.as_object_mut().expect("a header is an object").remove("version");
-        let mut fields = flat(&header);
+        let mut fields = fields(self);
         if self.start_sha256.is_some() {
             fields.insert("parameters.start".to_owned(), "\"file\"".to_owned());
         }
@@ -98,8 +102,22 @@ impl Header {
     }
 }
 
+impl Contents {
+    /// What is run.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        self.header().spec()
+    }
+
+    /// The process; its start is empty, whatever that of the run is.
+    #[must_use]
+    pub fn process(&self) -> &Form {
+        &self.built
+    }
+}
+
 /// The digest of initial loads that no randomness is drawn for.
-fn start_sha256(seed: u64, process: &Form) -> String {
+pub(crate) fn start_sha256(seed: u64, process: &Form) -> String {
     match process {
         Form::Bins(process) => {
             let mut loads = vec![0u32; process.words()];
@@ -112,31 +130,6 @@ fn start_sha256(seed: u64, process: &Form) -> String {
             sha256(profile.levels().iter().flat_map(|level| (0..level.bins).map(|_| (level.load as u32).to_le_bytes())))
         }
     }
-}
-
-/// The fields in which two maps differ, by name.
-pub(super) fn differences(journal: &BTreeMap<String, String>, other: &BTreeMap<String, String>) -> Vec<Difference> {
-    let mut names: Vec<&String> = journal.keys().chain(other.keys()).collect();
-    names.sort();
-    names.dedup();
-    let differing = names.into_iter().filter(|name| journal.get(*name) != other.get(*name));
-    let value = |of: &BTreeMap<String, String>, name| of.get(name).cloned();
-    differing
-        .map(|name| Difference { field: name.clone(), journal: value(journal, name), other: value(other, name) })
-        .collect()
-}
-
-/// The values of nested objects, as JSON, by the path to each: `parameters.n`.
-pub(super) fn flat(value: &Value) -> BTreeMap<String, String> {
-    let Value::Object(fields) = value else {
-        return BTreeMap::from([(String::new(), value.to_string())]);
-    };
-    let below = |(name, value): (&String, &Value)| {
-        let name = name.clone();
-        let join = move |path: String| if path.is_empty() { name.clone() } else { format!("{name}.{path}") };
-        flat(value).into_iter().map(move |(path, text)| (join(path), text))
-    };
-    fields.iter().flat_map(below).collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Several journals as one.
 
-use super::{Contents, JournalError};
+use super::{Contents, Header, JournalError, Subject};
 
 /// Several journals of one run as one.
 #[derive(Clone, Debug)]
-pub struct Merged {
+pub struct Merged<S: Subject = Header> {
     /// The one journal.
-    pub contents: Contents,
+    pub contents: Contents<S>,
     /// Blocks that were in more than one of them, counted each time but the first.
     pub repeated: usize,
 }
@@ -18,9 +18,9 @@ pub struct Merged {
 /// is taken.
 ///
 /// # Errors
-/// [`JournalError::Differs`] where they are not all of one run, [`JournalError::Conflict`] where the tallies of a block
-/// differ.
-pub fn merge(journals: impl IntoIterator<Item = Contents>) -> Result<Option<Merged>, JournalError> {
+/// [`JournalError::Differs`] where they are not all of one run; [`JournalError::Conflict`] where the tallies of a block
+/// differ, [`JournalError::Computed`] where another part of the header that is computed does.
+pub fn merge<S: Subject>(journals: impl IntoIterator<Item = Contents<S>>) -> Result<Option<Merged<S>>, JournalError> {
     let mut journals = journals.into_iter();
     let Some(contents) = journals.next() else { return Ok(None) };
     let mut merged = Merged { contents, repeated: 0 };

@@ -3,13 +3,16 @@
 //! A run that is interrupted, at whatever moment, goes on from its last finished block; parts of a run that were computed
 //! by several machines are [merged](merge()); and any block can be [computed again](verify()) and compared.
 //!
+//! What a journal is of is its [`Subject`]: a `leakybins run`, whose blocks are ranges of replicas, or a `leakybins tail`, whose
+//! blocks are single islands. The file is the same but for the fields of the header and the `tally`.
+//!
 //! # The file
 //! Lines of JSON, each one object whose last field is `sha256`: 64 hexadecimal digits, the SHA-256 of the bytes of the
 //! line up to the comma before that field; for a block these bytes come after the 64 digits of the journal's `id`, so
 //! that no line of another run passes. Each line is written by one call and reaches the disk before the next
 //! line.
 //!
-//! The first line is the header:
+//! The first line is the header. Of a `run` it is
 //!
 //! | field | type | meaning |
 //! |---|---|---|
@@ -23,20 +26,38 @@
 //! | `start_sha256` | string, or absent | with a start of `file:PATH` the SHA-256 of the loads in it, u32, little-endian; on profiles, which have no order, of the ascending loads |
 //! | `id` | string | the strong id, see below |
 //!
+//! and of a `tail`
+//!
+//! | field | type | meaning |
+//! |---|---|---|
+//! | `schema`, `version`, `profile_stream_version`, `id` | | as above |
+//! | `kind` | string | `"tail-journal"` |
+//! | `tail_version` | integer | version of the method: [`TAIL_VERSION`](crate::tail::TAIL_VERSION) |
+//! | `process`, `parameters`, `seed`, `max_islands` | | the specification, as in a [report](crate::tail::report); `start` is `"empty"`, for it has no effect |
+//! | `levels` | list of integers | the levels asked for, ascending |
+//! | `rel_err`, `max_time` | number, or absent | rules that may end the run before `max_islands`; the time in seconds |
+//! | `confidence` | number | of the intervals that `rel_err` is about, and part of the id only with it |
+//! | `stages` | list | what the pilot found: [level, excursions in an island] of each stage |
+//! | `methods` | list of strings | by level: how it is estimated, as in a [report](crate::tail::report) |
+//! | `neglects_pairs` | list of booleans | by level: whether several bins at once there count as often as they are |
+//!
+//! The last three follow from the others and are no part of the id. Two journals of a run that differ in them cannot both be
+//! right, and are refused to be one.
+//!
 //! Each other line is a finished block, in the order in which they were finished:
 //!
 //! | field | type | meaning |
 //! |---|---|---|
-//! | `first`, `end` | integer | its replicas: `first`, .., `end` - 1 |
+//! | `first`, `end` | integer | its replicas, or of a `tail` its one island: `first`, .., `end` - 1 |
 //! | `tally` | object | what was seen, see below |
-//! | `elapsed_us` | integer | wall time since the block before it was finished, or its sitting begun, and of earlier sittings that kept a snapshot of it, in microseconds: where several devices work at once, the sum is the time of the run |
+//! | `elapsed_us` | integer | wall time since the block before it was finished, or its sitting begun, and of earlier sittings that kept a snapshot of it, in microseconds: where several devices or threads work at blocks of their own, the sum is the time of the run |
 //! | `backend` | string | what computed it, as in `--backend` |
 //! | `adapter` | string or null | the GPU |
 //!
-//! Where several devices share a run, blocks stand in the order in which they were finished; a run that a rule ends may have
+//! Where several devices share a run, and of a `tail`, blocks stand in the order in which they were finished; a run that a rule ends may have
 //! blocks beyond its end, which no report counts.
 //!
-//! A `tally` holds sums over its replicas. Sums of 128 bits are strings of decimal digits, all others are numbers below
+//! The `tally` of a `run` holds sums over its replicas. Sums of 128 bits are strings of decimal digits, all others are numbers below
 //! 2^64 and have to be read as integers. Maps by value have their values ascending, as strings of decimal digits.
 //!
 //! | field | meaning |
@@ -51,9 +72,21 @@
 //! | `numbers` | what `total_load` has, for each number that the process observes beside these, in its order; absent if none |
 //! | `histograms` | by value: how often it was seen (string), for each such histogram; absent if none |
 //!
+//! The `tally` of a `tail` is what its island says, a [`Share`](crate::tail::Share). Numbers with a point are the shortest
+//! decimals that read back as the same 64 bits.
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `rounds` | rounds computed, burn-in included |
+//! | `levels` | a list, by level asked for: what the excursions above it contribute |
+//! | `levels.probability` | the island's estimate of P(max load >= k): the sum of the contributions; with the method `one-bin` and more than 1e-4 bins there on average corrected along the plain chain, and perhaps below 0 |
+//! | `levels.concentration` | sum of their squares over the square of their sum |
+//! | `levels.largest` | the largest |
+//! | `levels.ancestors` | different states of the plain chain that they come from (integer) |
+//!
 //! # The id
 //! The SHA-256 of all that changes the samples or their law, and of nothing else: a line `NAME=VALUE` for each field of
-//! the header except `schema`, `kind`, `version` and `id`, in the order of their names, nested fields as
+//! the header except `schema`, `kind`, `version`, `id` and what the pilot found, in the order of their names, nested fields as
 //! `parameters.n`, values as compact JSON. The path of a file with initial loads is left out (`"file"`), its contents
 //! count.
 //!
@@ -61,26 +94,33 @@
 //! A last line that is not whole was being written when the power failed: it is left out, and its block is computed
 //! again. Any other line that is not what was written is an error that names it. A line is accepted if its checksum is
 //! right, its replicas are a [block](crate::run::Spec::blocks) of the run, no ball is lost, and its numbers of samples,
-//! bins and replicas are those of that block.
+//! bins and replicas are those of that block; of a `tail`, if its island is one of the run, has all levels, and each
+//! has contributions where it has ancestors.
 
 mod contents;
 mod header;
 mod line;
 mod merge;
 mod snapshot;
+mod subject;
 mod tally;
 mod verify;
 
-pub use contents::{Contents, Entry, SCHEMA};
-pub use header::{Difference, Header};
+pub use contents::{Contents, SCHEMA};
+pub use header::Header;
+pub(crate) use header::start_sha256;
 pub use line::MAX_LINE;
 pub use merge::{Merged, merge};
 pub use snapshot::{MOST_LOADS, Snapshots};
+pub(crate) use subject::fields;
+pub use subject::{Difference, Entry, Kind, Subject};
+pub(crate) use verify::recompute;
 pub use verify::{Mismatch, Verified, verify};
 
 use contents::Whole;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Write};
+use std::ops::Range;
 use std::path::Path;
 
 /// What is wrong with a journal.
@@ -114,6 +154,19 @@ pub enum JournalError {
         /// Why.
         reason: &'static str,
     },
+    /// It is of another command.
+    #[error(
+        "{name} is a journal of `leakybins {}`, not of `leakybins {}`; name one of that command, or another file",
+        found.command(), wanted.command()
+    )]
+    OtherKind {
+        /// Its path.
+        name: String,
+        /// What it is of.
+        found: Kind,
+        /// What was expected.
+        wanted: Kind,
+    },
     /// Another process writes it.
     #[error("the journal {0} is being written by another process; wait until that has ended, or name another file")]
     Locked(String),
@@ -138,20 +191,32 @@ pub enum JournalError {
         /// In what.
         differences: Vec<Difference>,
     },
+    /// What it says of the whole is not what comes out elsewhere.
+    #[error(
+        "the journal {name} is of the same run, but what was computed for all of it differs ({}): one of them was \
+         computed wrongly; `leakybins verify` tells whether it is this one",
+        list(differences)
+    )]
+    Computed {
+        /// Its path.
+        name: String,
+        /// In what.
+        differences: Vec<Difference>,
+    },
     /// Two lines contradict each other.
     #[error(
-        "{a} and {b} have different tallies of replicas {first}..{end}: one of them was computed wrongly; \
-         `leakybins verify` tells which"
+        "{a} and {b} have different tallies of {units} {}..{}: one of them was computed wrongly; `leakybins verify` \
+         tells which", block.start, block.end
     )]
     Conflict {
         /// One journal.
         a: String,
         /// The other, which may be the same.
         b: String,
-        /// First replica of the block.
-        first: u64,
-        /// One past its last replica.
-        end: u64,
+        /// What the block is a range of.
+        units: &'static str,
+        /// The block.
+        block: Range<u64>,
     },
     /// A block would make a line that is too long.
     #[error(
@@ -206,17 +271,17 @@ impl Medium for File {
 }
 
 /// A journal open for writing. No other process can open it as long as this lives.
-pub struct Journal {
+pub struct Journal<S: Subject = Header> {
     medium: Box<dyn Medium>,
     name: String,
     /// What it holds; `None` until it has a header.
-    contents: Option<Contents>,
+    contents: Option<Contents<S>>,
     /// Bytes of the lines that are whole.
     length: u64,
     broken: bool,
 }
 
-impl Journal {
+impl<S: Subject> Journal<S> {
     /// Opens the journal at `path` and reads it; an empty one is made where there is no file.
     ///
     /// # Errors
@@ -252,7 +317,7 @@ impl Journal {
 
     /// What it is of, if it has begun.
     #[must_use]
-    pub fn header(&self) -> Option<&Header> {
+    pub fn header(&self) -> Option<&S> {
         self.contents.as_ref().map(Contents::header)
     }
 
@@ -260,7 +325,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Differs`] where it is of another run, others where it cannot be written.
-    pub fn begin(&mut self, header: Header) -> Result<(), JournalError> {
+    pub fn begin(&mut self, header: S) -> Result<(), JournalError> {
         if self.contents.is_some() {
             self.require(&header)?;
             let length = self.length;
@@ -281,7 +346,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Differs`].
-    pub fn require(&self, header: &Header) -> Result<(), JournalError> {
+    pub fn require(&self, header: &S) -> Result<(), JournalError> {
         self.contents().require(header)
     }
 
@@ -290,7 +355,7 @@ impl Journal {
     /// # Panics
     /// Before [`Journal::begin`].
     #[must_use]
-    pub fn contents(&self) -> &Contents {
+    pub fn contents(&self) -> &Contents<S> {
         self.contents.as_ref().expect("a journal is begun before it is used")
     }
 
@@ -301,7 +366,7 @@ impl Journal {
     ///
     /// # Panics
     /// Before [`Journal::begin`].
-    pub fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
+    pub fn append(&mut self, entry: Entry<S::Tally>) -> Result<(), JournalError> {
         let stored = self.contents().seal(entry)?;
         self.write(|medium| {
             medium.write_all(stored.line.as_bytes())?;
@@ -325,17 +390,22 @@ impl Journal {
     }
 }
 
-impl Contents {
+impl<S: Subject> Contents<S> {
     /// Refuses a run that it is not of.
     ///
     /// # Errors
-    /// [`JournalError::Differs`].
-    pub fn require(&self, header: &Header) -> Result<(), JournalError> {
-        if header.id() == self.id {
+    /// [`JournalError::Differs`]; [`JournalError::Computed`] where `header` has another value of what is computed.
+    pub fn require(&self, header: &S) -> Result<(), JournalError> {
+        let (name, differences) = (self.name.clone(), self.header.differences(header));
+        if differences.is_empty() {
             return Ok(());
         }
-        let differences = self.header.differences(header);
-        Err(JournalError::Differs { name: self.name.clone(), differences })
+        let is_same = header.id() == self.id;
+        Err(if is_same {
+            JournalError::Computed { name, differences }
+        } else {
+            JournalError::Differs { name, differences }
+        })
     }
 }
 

@@ -1,13 +1,14 @@
 //! Snapshots: blocks that take long, kept in the middle beside their journal.
 //!
-//! A block of the CPU or on profiles is written every few minutes into the file `JOURNAL.FIRST.snapshot`, FIRST being its
+//! A block is written every few minutes into the file `JOURNAL.FIRST.snapshot`, FIRST being its
 //! first replica: into a file of another name that is renamed when it is on disk, so that a snapshot is whole or the one
 //! before it; and once more when the run is interrupted. It is a line as those of the [journal](super), checksum and id
 //! included, and of no use to another run. One that is not whole, or whose replicas cannot be those of its block, is ignored,
 //! and its block begins again: nothing depends on a snapshot but time. When its block is in the journal it is removed.
 //!
-//! It holds the states of the replicas under way, at most one for each thread. Where these are more than [`MOST_LOADS`]
-//! numbers together, none is written. Nor is one of a block on a GPU, which takes seconds to minutes and begins again.
+//! It holds the states of the replicas under way: on the CPU and on profiles one for each thread, unless more were begun
+//! elsewhere, and on a GPU those of a chunk. Where these are more than [`MOST_LOADS`] numbers together, none is written. The
+//! states are the same everywhere, so that a block goes on wherever its snapshot is found.
 
 use super::Contents;
 use super::line::{open, seal};
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Most loads of bins, or other numbers of the states, in a snapshot, over all threads.
+/// Most loads of bins, or other numbers of the states, in a snapshot, over all replicas under way.
 pub const MOST_LOADS: u64 = 1 << 24;
 /// Most bytes of one: so many loads of ten digits and a comma, and the tallies.
 const MOST_BYTES: u64 = 1 << 28;

@@ -268,6 +268,19 @@ impl From<Form> for Tally {
     }
 }
 
+impl Serialize for Tally {
+    /// In the form that the [journal](super) describes.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Form::from(self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tally {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Form::deserialize(deserializer).map(Self::from)
+    }
+}
+
 /// Whether `tally` can be that of the replicas in `block`: its numbers of replicas, samples, hits and bins are what
 /// `schedule` and the number of `bins` make them, no ball is lost, and the further observables are those of the process.
 pub(super) fn is_plausible(

@@ -13,6 +13,7 @@ pub(super) struct Document {
     process: Option<String>,
     #[serde(default)]
     parameters: Parameters,
+    when: Option<String>,
     seed: Option<u64>,
     islands: Option<u64>,
     confidence: Option<f64>,
@@ -113,7 +114,9 @@ fn chart(document: &Document, x: Scale, series: Vec<Series>) -> Chart {
         title: format!("{}: how likely a max load of k is", name(document.process.as_deref())),
         subtitle: Vec::new(),
         x: Axis { label: MAX_LOAD.to_owned(), scale: x },
-        y: Axis { label: "P(M ≥ k), stationary".to_owned(), scale: Scale::Log },
+        y: Axis {
+            label: format!("P(M ≥ k), {}", document.when.as_deref().unwrap_or("stationary")), scale: Scale::Log
+        },
         series,
     }
 }

@@ -177,7 +177,7 @@ pub fn run_journaled(
     spec.validate()?;
     let process = spec.process.build_for(pool.stream())?;
     journal.require(&Header::new(spec, &process))?;
-    let id = journal.contents().header().id();
+    let id = journal.contents().id().to_owned();
     let snapshots = snapshots.map(|snapshots| (snapshots, &*id));
     let common = Common { spec, work: spec.work(&process, false), ahead: AHEAD, control, snapshots };
     let mut sum = Sum::new(spec, &process);

@@ -4,6 +4,7 @@ use super::PowerSums;
 use super::special::beta::{self, Tail};
 use super::special::student;
 use crate::float::{exp, exp_m1, ln};
+use serde::{Deserialize, Serialize};
 
 /// Largest number of trials: counts up to here are exact as `f64`.
 const MAX_TRIALS: u64 = 1 << 53;
@@ -41,11 +42,27 @@ pub enum IntervalError {
 
 /// The probability with which an interval is to cover the true value.
 ///
-/// The probability of a miss is kept beside it, so that a confidence near 1 loses no digits.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The probability of a miss is kept beside it, so that a confidence near 1 loses no digits. In JSON it is its level, as
+/// given to [`Confidence::new`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "f64", try_from = "f64")]
 pub struct Confidence {
     level: f64,
     miss: f64,
+}
+
+impl From<Confidence> for f64 {
+    fn from(confidence: Confidence) -> Self {
+        confidence.level
+    }
+}
+
+impl TryFrom<f64> for Confidence {
+    type Error = IntervalError;
+
+    fn try_from(level: f64) -> Result<Self, IntervalError> {
+        Self::new(level)
+    }
 }
 
 impl Confidence {

@@ -1,11 +1,12 @@
 //! Estimates of levels from islands, and what to think of them.
 
-use super::scheme::Scheme;
+use super::FEWEST_ISLANDS;
+use super::scheme::Findings;
 use super::share::{Seen, Share};
 use crate::float::powi;
 use crate::stats::interval::Confidence;
 use crate::stats::special::student;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Fewest ancestors, over all islands, that an interval is trusted with.
 const FEW_ANCESTORS: u64 = 100;
@@ -15,7 +16,7 @@ const DOMINATING: f64 = 0.05;
 const SKEWED: f64 = 0.4;
 
 /// How a level was estimated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// Counted along the plain chains.
@@ -39,6 +40,8 @@ pub enum Doubt {
     SkewedIslands,
     /// The level was not reached in any island.
     NeverReached,
+    /// There are fewer islands than any run has: part of a journal.
+    FewIslands,
 }
 
 impl Doubt {
@@ -50,6 +53,7 @@ impl Doubt {
             Doubt::DominatingWeight => "one excursion makes more than 5 % of it",
             Doubt::SkewedIslands => "the islands are too skewed for a t interval of so few",
             Doubt::NeverReached => "no island reached it",
+            Doubt::FewIslands => "there are fewer than 32 islands so far",
         }
     }
 }
@@ -81,6 +85,14 @@ pub struct Estimate {
     pub doubts: Vec<Doubt>,
 }
 
+impl Estimate {
+    /// Whether the relative error is at most `wanted`, and nothing in doubt. A level that every round reached has no spread,
+    /// and needs none.
+    pub(super) fn is_within(&self, wanted: f64) -> bool {
+        self.probability == 1.0 || (self.doubts.is_empty() && self.rel_err.is_some_and(|error| error <= wanted))
+    }
+}
+
 /// The islands so far.
 pub(super) struct Sums {
     /// The levels, how each was estimated, and whether rounds with several bins there count as often.
@@ -89,9 +101,10 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn new(levels: &[u64], scheme: &Scheme) -> Self {
-        let level = |(at, &k): (usize, &u64)| (k, scheme.method(at), scheme.neglects_pairs(at));
-        Self { levels: levels.iter().enumerate().map(level).collect(), islands: Vec::new() }
+    pub(super) fn new(levels: &[u64], findings: &Findings) -> Self {
+        let ways = findings.methods.iter().zip(&findings.neglects_pairs);
+        let levels = levels.iter().zip(ways).map(|(&k, (&method, &neglects_pairs))| (k, method, neglects_pairs));
+        Self { levels: levels.collect(), islands: Vec::new() }
     }
 
     pub(super) fn add(&mut self, island: Share) {
@@ -116,7 +129,7 @@ impl Sums {
         let seen = || self.islands.iter().map(|island| &island.levels[level]);
         let sum: f64 = seen().map(|s: &Seen| s.probability).sum();
         let mean = sum / number;
-        if mean <= 0.0 {
+        if sum <= 0.0 {
             return Estimate {
                 k,
                 method,
@@ -153,6 +166,9 @@ impl Sums {
         }
         if skewness > SKEWED * number.sqrt() {
             doubts.push(Doubt::SkewedIslands);
+        }
+        if self.islands() < FEWEST_ISLANDS {
+            doubts.push(Doubt::FewIslands);
         }
         Estimate {
             k,

@@ -1,42 +1,26 @@
-//! One island: a plain chain, and the stages that climb from it.
+//! One island: plain chains, and the stages that climb from them.
 
 use super::TailError;
 use super::chain::{Chain, Walker};
+use super::plain::{Course, Plain};
+use super::question::Question;
 use super::sources::{Kept, Source, Sources};
 
 /// Visited states that a stage leaves to the next for each of its entrances, and to those after it.
 const KEPT_FOR_THE_NEXT: usize = 8;
-const KEPT: usize = 2;
+const KEPT: usize = 4;
+/// Expected rounds that a path within a horizon is followed where it has left its level again.
+const ROUNDS_AFTER: f64 = 64.0;
 
-/// The plain chain of an island.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Course {
-    /// Rounds before it is looked at.
-    pub(super) burn_in: u64,
-    /// Rounds after them.
-    pub(super) rounds: u64,
-    /// Every so many of them a state is kept for the stages.
-    pub(super) every: u64,
-}
-
-/// What the plain chain has shown.
-#[derive(Debug)]
-pub(super) struct Plain<S> {
-    states: Vec<S>,
-    /// For each counted level, the numbers of successive rounds that the max load was at least that.
-    pub(super) visits: Vec<Vec<u64>>,
-    /// For each counted level, the number of bins of at least that load, summed over the rounds.
-    pub(super) bins: Vec<u64>,
-}
-
-/// A way of the chain from its entrance to a level until it is below it again.
+/// A way of the chain from its entrance to a level on.
 #[derive(Clone, Debug)]
 pub(super) struct Excursion {
-    /// Probability of a round that it stands for, for each of its rounds.
+    /// Probability of a look that it stands for, for each of its visits.
     pub(super) weight: f64,
     pub(super) ancestor: u32,
-    /// Rounds in which the max load was at least each counted level.
-    pub(super) visits: Vec<u64>,
+    /// For each counted level, looks that found it reached; of paths that were followed by chance, as many as these
+    /// stand for.
+    pub(super) visits: Vec<f64>,
 }
 
 /// The excursions of a stage.
@@ -50,64 +34,30 @@ pub(super) struct Stage<S> {
 pub(super) struct Island<'i, 'w, C: Chain> {
     chain: &'i C,
     pub(super) walker: &'i mut Walker<'w>,
+    question: Question,
     sources: Sources<C::State>,
 }
 
 impl<'i, 'w, C: Chain> Island<'i, 'w, C> {
-    pub(super) fn new(chain: &'i C, walker: &'i mut Walker<'w>) -> Self {
+    pub(super) fn new(chain: &'i C, walker: &'i mut Walker<'w>, question: Question) -> Self {
         let sources = Sources::new(chain, &mut walker.counts, Vec::new(), Vec::new());
-        Self { chain, walker, sources }
+        Self { chain, walker, question, sources }
     }
 
-    fn advance(&mut self, state: &mut C::State) -> Result<(), TailError> {
-        self.walker.round()?;
-        self.chain.advance(self.walker, state);
-        Ok(())
-    }
-
-    /// Runs the plain chain; `counted` are levels.
+    /// Follows the plain chains; `counted` are levels.
     pub(super) fn plain(&mut self, course: Course, counted: &[u64]) -> Result<Plain<C::State>, TailError> {
-        self.walker.step()?;
-        let mut state = self.chain.start(self.walker);
-        for _ in 0..course.burn_in {
-            self.advance(&mut state)?;
-        }
-        let (visits, bins) = (vec![Vec::new(); counted.len()], vec![0; counted.len()]);
-        let mut plain = Plain { states: Vec::new(), visits, bins };
-        let mut inside = vec![false; counted.len()];
-        for round in 0..course.rounds {
-            self.advance(&mut state)?;
-            let max_load = self.chain.max_load(&state);
-            for (at, &level) in counted.iter().enumerate() {
-                match (max_load >= level, inside[at]) {
-                    (true, true) => *plain.visits[at].last_mut().expect("a visit has begun") += 1,
-                    (true, false) => plain.visits[at].push(1),
-                    _ => {}
-                }
-                inside[at] = max_load >= level;
-                if inside[at] {
-                    plain.bins[at] += self.chain.reaching(&state, level);
-                }
-            }
-            if round.is_multiple_of(course.every) {
-                plain.states.push(state.clone());
-            }
-        }
-        Ok(plain)
+        Plain::follow(self.chain, self.walker, course, counted)
     }
 
-    /// Takes the states of the plain chain below the first of `targets` as sources.
-    pub(super) fn begin(&mut self, plain: Plain<C::State>, targets: Vec<u64>) {
-        let weight = 1.0 / plain.states.len() as f64;
+    /// Takes the states of plain chains below the first of `targets` as sources.
+    pub(super) fn begin(&mut self, states: Vec<Source<C::State>>, targets: Vec<u64>) {
         let first = targets[0];
-        let of_states = plain.states.into_iter().zip(0..);
-        let below = of_states.filter(|(state, _)| self.chain.max_load(state) < first);
-        let sources = below.map(|(state, ancestor)| Source { state, weight, ancestor, excursion: 0 }).collect();
-        self.sources = Sources::new(self.chain, &mut self.walker.counts, sources, targets);
+        let below = states.into_iter().filter(|source| source.reached < first).collect();
+        self.sources = Sources::new(self.chain, &mut self.walker.counts, below, targets);
     }
 
-    /// Enters the target of index `stage` from the sources and follows each excursion to its end. States below `next`
-    /// are kept; rounds at `counted` levels, none below the target, are counted.
+    /// Enters the target of index `stage` from the sources and follows each excursion to its end. States that have not
+    /// reached `next` are kept; looks that find `counted` levels reached, none below the target, are counted.
     pub(super) fn stage(
         &mut self,
         stage: usize,
@@ -116,51 +66,38 @@ impl<'i, 'w, C: Chain> Island<'i, 'w, C> {
         counted: &[u64],
     ) -> Result<Stage<C::State>, TailError> {
         let level = self.sources.targets()[stage];
-        let Self { chain, walker, sources } = self;
+        let Self { chain, walker, question, sources } = self;
         walker.step()?;
         let masses = sources.masses(*chain, &mut walker.counts, stage);
         let (chosen, weight) = sources.choose(&mut walker.stream, &masses, entrances);
-        let mut kept = Kept::new(&mut walker.stream, KEPT_FOR_THE_NEXT * entrances as usize);
+        let kept = Kept::new(&mut walker.stream, KEPT_FOR_THE_NEXT * entrances as usize);
+        let mut way = Way { chain: *chain, level, next, counted, question: *question, kept };
         let mut excursions = Vec::with_capacity(chosen.len());
-        for (&Source { ref state, ancestor, .. }, number) in chosen.into_iter().zip(0..) {
-            let mut state = state.clone();
+        for (source, number) in chosen.into_iter().zip(0..) {
+            let mut begun = Source { excursion: number, ..source.clone() };
             walker.step()?;
             walker.round()?;
-            chain.force(walker, &mut state, level);
+            chain.force(walker, &mut begun.state, level);
             // An entrance with several bins at the level was as many times as likely to be drawn.
-            let weight = weight / chain.reaching(&state, level) as f64;
-            let mut excursion = Excursion { weight, ancestor, visits: vec![0; counted.len()] };
-            loop {
-                let max_load = chain.max_load(&state);
-                if max_load < level {
-                    break;
-                }
-                for (visits, _) in excursion.visits.iter_mut().zip(counted).take_while(|(_, level)| max_load >= **level)
-                {
-                    *visits += 1;
-                }
-                if next.is_some_and(|next| max_load < next) {
-                    kept.offer(&state, weight, ancestor, number);
-                }
-                walker.round()?;
-                chain.advance(walker, &mut state);
-            }
-            excursions.push(excursion);
+            begun.weight = weight / source.guide / chain.reaching(&begun.state, level) as f64;
+            begun.left = begun.left.saturating_sub(1);
+            let (weight, ancestor) = (begun.weight, begun.ancestor);
+            excursions.push(Excursion { weight, ancestor, visits: way.follow(walker, begun)? });
         }
-        Ok(Stage { excursions, states: kept.into_sources() })
+        Ok(Stage { excursions, states: way.kept.into_sources() })
     }
 
     /// Adds the states of a stage below the target of index `next` as sources for it and those after it. Those of the
     /// stage before, which had so many `entrances`, have served its next, and are thinned.
     pub(super) fn add(
         &mut self,
-        states: Vec<Source<C::State>>,
+        seen: Stage<C::State>,
         next: usize,
         entrances_before: Option<u64>,
     ) -> Result<(), TailError> {
         let level = self.sources.targets()[next];
-        let below = states.into_iter().filter(|source| self.chain.max_load(&source.state) < level).collect();
-        self.sources.add(below);
+        let below = seen.states.into_iter().filter(|source| source.reached < level).collect();
+        self.sources.add(below, seen.excursions.len());
         if let Some(entrances) = entrances_before {
             self.walker.step()?;
             self.sources.thin(&mut self.walker.stream, KEPT * entrances as usize);
@@ -169,13 +106,82 @@ impl<'i, 'w, C: Chain> Island<'i, 'w, C> {
     }
 
     /// Contributions to the expected number of entrances to the target of index `target`: of each source of the plain
-    /// chain and of each stage.
+    /// chains and of each stage.
     pub(super) fn masses(&mut self, target: usize) -> Vec<Vec<f64>> {
         self.sources.masses(self.chain, &mut self.walker.counts, target)
     }
 
-    /// Of the `masses` those of the last stage, summed by excursion.
-    pub(super) fn by_excursion(&self, masses: &[Vec<f64>], excursions: usize) -> Vec<f64> {
-        self.sources.by_excursion(masses, excursions)
+    /// The `masses` of the plain chains by ancestor, and of each stage by excursion.
+    pub(super) fn by_origin(&self, masses: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        self.sources.by_origin(masses)
+    }
+}
+
+/// How excursions of a stage are followed.
+struct Way<'a, C: Chain> {
+    chain: &'a C,
+    level: u64,
+    next: Option<u64>,
+    counted: &'a [u64],
+    question: Question,
+    kept: Kept<C::State>,
+}
+
+impl<C: Chain> Way<'_, C> {
+    /// Follows an excursion from its first state on; returns its visits.
+    fn follow(&mut self, walker: &mut Walker<'_>, mut at: Source<C::State>) -> Result<Vec<f64>, TailError> {
+        let mut visits = vec![0.0; self.counted.len()];
+        let weight = at.weight;
+        let (mut reached, mut is_after) = (0, false);
+        loop {
+            let max_load = self.chain.max_load(&at.state);
+            let is_inside = max_load >= self.level;
+            match self.question {
+                Question::Stationary if !is_inside => break,
+                Question::Stationary => {
+                    at.reached = max_load;
+                    self.count(&mut visits, 0..=max_load, 1.0);
+                }
+                Question::AtRound(_) if !is_inside => break,
+                Question::AtRound(_) => {
+                    at.reached = max_load;
+                    if at.left == 0 {
+                        self.count(&mut visits, 0..=max_load, 1.0);
+                        break;
+                    }
+                }
+                Question::Within(_) => {
+                    at.reached = reached.max(max_load);
+                    self.count(&mut visits, reached + 1..=at.reached, at.weight / weight);
+                    reached = at.reached;
+                    if at.left == 0 || self.next.is_some_and(|next| reached >= next) {
+                        break;
+                    }
+                    // What comes later hardly matters, and takes long: it is followed by chance.
+                    if !is_inside && !is_after {
+                        is_after = true;
+                        let followed = (ROUNDS_AFTER / at.left as f64).min(1.0);
+                        if walker.stream.unit() > followed {
+                            break;
+                        }
+                        at.weight /= followed;
+                    }
+                }
+            }
+            if self.next.is_some_and(|next| at.reached < next) {
+                at.guide = self.question.guide(at.left);
+                self.kept.offer(&at);
+            }
+            walker.round()?;
+            self.chain.advance(walker, &mut at.state);
+            at.left = at.left.saturating_sub(1);
+        }
+        Ok(visits)
+    }
+
+    /// Counts a look at the counted levels in `range`, which ends at what was reached, as so many.
+    fn count(&self, visits: &mut [f64], range: std::ops::RangeInclusive<u64>, times: f64) {
+        let reached = visits.iter_mut().zip(self.counted).take_while(|(_, level)| *level <= range.end());
+        reached.filter(|(_, level)| range.contains(level)).for_each(|(visits, _)| *visits += times);
     }
 }

@@ -1,4 +1,4 @@
-//! Rare max loads: P(max load >= k) in the stationary state, at levels that no plain run would ever see.
+//! Rare max loads: P(max load >= k) at levels that no plain run would ever see, in the stationary state or from a start.
 //!
 //! # Method
 //! Let A be the states whose max load is at least a level, and h(x) the probability to be in A after one round from x.
@@ -11,42 +11,72 @@
 //! out both the time spent in A and the states outside of A that are themselves too rare to be seen. Levels are therefore
 //! climbed in **stages**. The states of a plain chain stand for the stationary law below the first stage; the excursions
 //! of stage i, weighted, for the law between stages i and i + 1; and each stage is entered from all states below it.
-//! For d >= 2 nearly all entrances to any level come from the plain states at once, for d = 1 from the stage beneath: the
-//! same formula serves both. A level between two stages is counted along the excursions of the lower one; a level that
-//! more than a tenth of the rounds reach is counted along the plain chain.
+//! For d >= 2 nearly all entrances to any level come from the plain states at once, for loads that build up slowly from
+//! the stage beneath: the same formula serves both. A level between two stages is counted along the excursions of the
+//! lower one; a level that more than a tenth of the rounds reach is counted along the plain chain.
 //!
-//! An entrance is made without knowing h ([`TailChain::force`]): a state x is chosen in proportion to its weight times the
-//! expected number of bins that reach the level, one bin is made to reach it, the rest of the round follows its law given
-//! that, and the result is weighted by 1 / (bins that reached it). This is exactly unbiased for every law of arrivals.
+//! An entrance is made without knowing h ([`TailChain::force`](crate::profile::TailChain::force)): a state x is chosen in
+//! proportion to its weight times the expected number of bins that reach the level, one bin is made to reach it, the rest
+//! of the round follows its law given that, and the result is weighted by 1 / (bins that reached it). This is exactly
+//! unbiased for every law of arrivals.
+//!
+//! # One choice
+//! With d = 1 a bin is a Markov chain by itself. Stages climb on one bin alone, at some ten nanoseconds a round, and give
+//! the mean number m of bins at the level. P(M >= k) is m less what several bins at once add to it: m + E[1(N >= 1) - N],
+//! N bins being there. The second part is of the order of m^2 / 2 and is taken from a plain chain of all bins, for control
+//! exp(-m) of it (a control variate: any factor is unbiased, and this one is the best where bins are nearly independent).
+//! Balls of different bins are negatively associated (Joag-Dev and Proschan 1983), and so are the bins: where m is below
+//! 1e-4 the second part is left out, is at most m^2 / 2, and the interval reaches down as far.
+//!
+//! # From a start
+//! P(M >= k) at a round, or for the largest max load of some rounds, is the same with the rounds as a part of the state:
+//! plain paths from the start in the place of the chain, entrances at each of their rounds, and excursions that end at the
+//! horizon at the latest. Within a horizon a path that has reached the level is in A until the end; what it does after it
+//! has left the level again hardly matters and is followed by chance, as heavy as it is rare. Some moments are preferred
+//! for entrances, and weighted for that.
 //!
 //! # Error
-//! An **island** is one independent run of the whole scheme, with a plain chain of its own; it is a function of the seed
+//! An **island** is one independent run of the whole scheme, with plain chains of its own; it is a function of the seed
 //! and its number. Islands are averaged, and the error is their t interval. Each level comes with diagnostics of what it
 //! rests on and with [`Doubt`]s where the interval cannot be trusted. The burn-in of the plain chain starts from the mean
 //! field, where balls are conserved from as many, and lasts five autocorrelation times.
 //!
+//! It runs on the CPU. A round on a profile takes microseconds whatever n, in double precision and with branches that
+//! differ from one state to the next: nothing that a GPU does better.
+//!
 //! The staged estimate goes back to the fixed-effort splitting of Garvels (2000) and L'Ecuyer, Demers and Tuffin (2007);
-//! to force an entrance and to weight it is the forced collision of particle transport.
+//! to force an entrance and to weight it is the forced collision of particle transport; what is followed by chance is
+//! the Russian roulette of the same field.
 
 mod chain;
 mod estimate;
 mod island;
+mod journal;
 mod one_bin;
 mod pilot;
+mod plain;
+mod question;
 pub mod report;
 mod scheme;
 mod share;
 mod sources;
 
 pub use estimate::{Doubt, Estimate, Method};
+pub use journal::{Header, replay, run_journaled, verify};
+pub use question::{MAX_ROUNDS, Question};
+pub use scheme::Findings;
+pub use share::{Seen, Share};
 
 use crate::backend::{BackendError, Control, StreamKind};
+use crate::journal::JournalError;
 use crate::process::{ParameterError, ProcessSpec};
 use crate::run::stopping;
 use crate::stats::interval::{Confidence, IntervalError};
 use estimate::Sums;
 use rayon::prelude::*;
 use scheme::Scheme;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Version of everything that fixes the numbers of a result beside
@@ -60,13 +90,26 @@ pub const MAX_ISLANDS: u64 = u32::MAX as u64;
 /// Highest level.
 pub const MAX_LEVEL: u64 = 1 << 20;
 
+/// What the states of a chain are where nobody says it: profiles, unless `process` can be made to reach a level bin by bin
+/// only.
+#[must_use]
+pub fn default_states(process: &ProcessSpec) -> StreamKind {
+    let on_profiles = process.build_profile().is_ok_and(|chain| chain.tail().is_some());
+    let bin_by_bin = || process.build().is_ok_and(|process| process.tail().is_some());
+    if !on_profiles && bin_by_bin() { StreamKind::Bins } else { StreamKind::Profile }
+}
+
 /// What is asked: all that fixes the outcome.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The process; of its start only the number of balls matters, and where that changes not even this.
+    /// The process; of its start only the number of balls matters in the stationary state, and where that changes not even
+    /// this.
+    #[serde(flatten)]
     pub process: ProcessSpec,
-    /// What a state of the chain is; `None` for profiles where the process has such a form for tails, else single bins.
-    pub states: Option<StreamKind>,
+    /// What a state of the chain is: how many bins have each load, or the load of each; see [`default_states`].
+    pub states: StreamKind,
+    /// When the levels are to be reached.
+    pub question: Question,
     /// Seed of all randomness.
     pub seed: u64,
     /// Levels k of P(max load >= k), in balls at the end of a round; ascending.
@@ -74,10 +117,12 @@ pub struct Spec {
     /// Confidence of the intervals.
     pub confidence: Confidence,
     /// Half the width of each interval over its estimate at which the run ends, if no level is in doubt then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rel_err: Option<f64>,
     /// Most islands.
     pub max_islands: u64,
     /// Seconds after which no look is begun that would not end in time; there is one look in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_time: Option<f64>,
 }
 
@@ -103,13 +148,19 @@ pub enum TailError {
     /// Not a time.
     #[error("max-time = {0} s is not allowed; use a positive number of seconds, or 10m, 2h")]
     MaxTime(f64),
+    /// Not a round.
+    #[error("{0} is not allowed (rounds are counted from 1); use 1 to 2^40 rounds")]
+    Rounds(Question),
     /// Loads that grow for ever.
-    #[error("as many balls arrive as leave: there is no stationary state; use lambda < 1")]
+    #[error(
+        "as many balls arrive as leave: there is no stationary state; use lambda < 1, or ask for a \
+         round (--at-round) or a horizon (--within)"
+    )]
     NotStationary,
     /// A process that cannot be made to reach a level.
     #[error(
-        "the process {0} cannot be conditioned on rare max loads (it has no form for that, on profiles or bin by bin); use `leakybins run` \
-         with many --replicas"
+        "the process {0} cannot be conditioned on rare max loads (it has no form for that, on profiles or bin by bin); \
+         use `leakybins run` with many --replicas"
     )]
     Unsupported(&'static str),
     /// A process that can be made to reach a level with other states than those asked for.
@@ -138,6 +189,9 @@ pub enum TailError {
     /// Stopped.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// The journal is damaged, of another run, or cannot be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
 }
 
 /// Why a run ended.
@@ -150,13 +204,13 @@ pub enum Reason {
     MaxIslands,
     /// The time is used up, or would be before the next look.
     MaxTime,
+    /// It has not ended: other islands are still to be computed, or in other journals.
+    Incomplete,
 }
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// What a state of the chain was.
-    pub states: StreamKind,
     /// The estimates, by level.
     pub levels: Vec<Estimate>,
     /// Levels of the stages, and the excursions of each in an island.
@@ -167,8 +221,8 @@ pub struct Outcome {
     pub rounds: u64,
     /// Why it ended.
     pub reason: Reason,
-    /// Time of all islands and the pilot.
-    pub elapsed: Duration,
+    /// Time of all islands and the pilot; `None` of a journal, whose lines have it.
+    pub elapsed: Option<Duration>,
 }
 
 impl Spec {
@@ -190,6 +244,11 @@ impl Spec {
         }
         if let Some(seconds) = max_time.filter(|s| !(s.is_finite() && *s > 0.0)) {
             return Err(TailError::MaxTime(seconds));
+        }
+        match self.question.horizon() {
+            Some(1..=MAX_ROUNDS) => return Ok(()),
+            Some(_) => return Err(TailError::Rounds(self.question)),
+            None => {}
         }
         if self.process.bins() > 0 && self.process.autocorrelation_rounds() == f64::INFINITY {
             return Err(TailError::NotStationary);
@@ -218,38 +277,50 @@ pub fn run(spec: &Spec, control: &Control) -> Result<Outcome, TailError> {
     spec.validate()?;
     let begun = Instant::now();
     let scheme = Scheme::find(spec, control)?;
-    let mut sums = Sums::new(&spec.levels, &scheme);
-    let mut looks = stopping::looks().map(|look| look.min(spec.max_islands)).peekable();
+    let outcome = climb(spec, &scheme.findings(), spec.confidence, |numbers| {
+        let islands = numbers.into_par_iter().map(|number| scheme.island(number as u32, control));
+        Ok((islands.collect::<Result<_, _>>()?, begun.elapsed()))
+    })?;
+    Ok(Outcome { elapsed: Some(begun.elapsed()), ..outcome })
+}
+
+/// Estimates from the islands of these numbers that `next` gives, with the time spent up to there, until a rule ends it
+/// or there are as many as allowed. Rules are looked at as long as no island is missing: they are about the first ones,
+/// and about intervals of the confidence of `spec`; the estimates have `confidence`.
+fn climb(
+    spec: &Spec,
+    findings: &Findings,
+    confidence: Confidence,
+    mut next: impl FnMut(Range<u64>) -> Result<(Vec<Share>, Duration), TailError>,
+) -> Result<Outcome, TailError> {
+    let mut sums = Sums::new(&spec.levels, findings);
+    let looks = stopping::looks().take_while(|_| spec.rel_err.or(spec.max_time).is_some());
+    let mut looks = looks.filter(|look| *look < spec.max_islands).chain([spec.max_islands]).peekable();
+    let mut done = 0;
     let reason = loop {
-        let look = looks.next().expect("looks have no end");
-        let numbers = sums.islands()..look;
-        let islands: Vec<_> =
-            numbers.into_par_iter().map(|number| scheme.island(number as u32, control)).collect::<Result<_, _>>()?;
-        islands.into_iter().for_each(|island| sums.add(island));
-        let estimates = sums.estimates(spec.confidence);
-        // A level that every round reached has no spread, and needs none.
-        let is_good = |level: &Estimate, wanted| {
-            level.probability == 1.0 || (level.doubts.is_empty() && level.rel_err.is_some_and(|e| e <= wanted))
+        let Some(look) = looks.next() else {
+            break if sums.islands() == done { Reason::MaxIslands } else { Reason::Incomplete };
         };
-        let good = |wanted: f64| estimates.iter().all(|level| is_good(level, wanted));
-        if spec.rel_err.is_some_and(good) {
+        let (islands, elapsed) = next(done..look)?;
+        islands.into_iter().for_each(|island| sums.add(island));
+        done = look;
+        if sums.islands() < done {
+            continue;
+        }
+        if spec.rel_err.is_some_and(|wanted| sums.estimates(spec.confidence).iter().all(|of| of.is_within(wanted))) {
             break Reason::RelErr;
         }
-        if look == spec.max_islands {
-            break Reason::MaxIslands;
-        }
-        let next = *looks.peek().expect("looks have no end") as f64 / look as f64;
-        if spec.max_time.is_some_and(|limit| begun.elapsed().as_secs_f64() * next > limit) {
+        let growth = looks.peek().map(|next| *next as f64 / done as f64);
+        if growth.zip(spec.max_time).is_some_and(|(growth, limit)| elapsed.as_secs_f64() * growth > limit) {
             break Reason::MaxTime;
         }
     };
     Ok(Outcome {
-        states: scheme.states(),
-        levels: sums.estimates(spec.confidence),
-        stages: scheme.stages().to_vec(),
+        levels: sums.estimates(confidence),
+        stages: findings.stages.clone(),
         islands: sums.islands(),
         rounds: sums.rounds(),
         reason,
-        elapsed: begun.elapsed(),
+        elapsed: None,
     })
 }

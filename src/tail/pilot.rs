@@ -6,15 +6,18 @@
 //! choices that is every level, with one choice one in many. Where levels are many, some of them evenly are looked at.
 //!
 //! # Work
-//! Let the plain chain have relative variance `V / rounds`, and stage i `V_i / entrances` at a cost of `c_i` rounds each.
-//! The error is least, for the work, where rounds go with `sqrt V` and entrances with `sqrt(V_i / c_i)`. There are as many
+//! Let the plain chains have relative variance `V / looks` at a cost of c rounds each, and stage i `V_i / entrances` at a
+//! cost of `c_i`. The error is least, for the work, where looks go with `sqrt(V / c)` and entrances with
+//! `sqrt(V_i / c_i)`. There are as many
 //! as keep the relative variance of an island below a bound, and no fewer than the plain chain needs to forget its start.
 //!
 //! The pilot is a function of the seed. A poor one makes the islands slower and leaves them unbiased.
 
 use super::TailError;
 use super::chain::Chain;
-use super::island::{Course, Excursion, Island};
+use super::island::{Excursion, Island};
+use super::plain::Course;
+use super::question::Question;
 
 /// Largest fraction of rounds at the first stage.
 const FIRST: f64 = 0.1;
@@ -25,18 +28,22 @@ const MOST_TARGETS: u64 = 512;
 /// Excursions of each stage of the pilot, and how many of them have to reach the next stage.
 const ENTRANCES: u64 = 256;
 const REACHING: usize = 12;
-/// Fewest and most excursions of a stage of an island.
-const FEWEST: f64 = 8.0;
+/// Fewest and most excursions of a stage of an island; from a start the moments of entrances matter too.
+const FEWEST: f64 = 64.0;
+const FEWEST_FROM_A_START: f64 = 256.0;
 const MOST: f64 = 65_536.0;
 /// Rounds of the plain chain in autocorrelation times: before it is looked at, and fewest after.
 const BURN_IN: f64 = 5.0;
 const ROUNDS: f64 = 20.0;
 /// Fewest rounds of the plain chain.
 const FEWEST_ROUNDS: f64 = 1024.0;
+/// Paths of the pilot, and fewest of an island.
+const PATHS: u64 = 32;
+const FEWEST_PATHS: u64 = 4;
 /// States kept in an autocorrelation time.
 const STATES: f64 = 8.0;
 
-/// Least relative variance of a round of the plain chain.
+/// Least relative variance of a look at the plain chains.
 const LEAST_VARIANCE: f64 = 1e-6;
 
 /// What the islands of a run have in common.
@@ -49,53 +56,60 @@ pub(super) struct Plan {
     pub(super) fractions: Vec<f64>,
 }
 
-/// The shortest plain chain of a process that forgets its state in some `memory` rounds.
-pub(super) fn shortest(memory: f64) -> Course {
+/// The shortest plain chains: in the stationary state, of a process that forgets its state in some `memory` rounds.
+pub(super) fn shortest(question: Question, memory: f64) -> Course {
+    if question.horizon().is_some() {
+        return Course { question, burn_in: 0, looks: FEWEST_PATHS, every: 1 };
+    }
     let (burn_in, every) = ((BURN_IN * memory).ceil() as u64, (memory / STATES).floor().max(1.0) as u64);
-    Course { burn_in, rounds: (ROUNDS * memory).max(FEWEST_ROUNDS).ceil() as u64, every }
+    Course { question, burn_in, looks: (ROUNDS * memory).max(FEWEST_ROUNDS).ceil() as u64, every }
 }
 
 impl Plan {
-    /// The plan for the levels asked for, which ascend, of a chain that forgets its state in some `memory` rounds, so
-    /// that an island has about this relative `variance`; `pilot` is an island of its own.
+    /// The plan for the levels asked for, which ascend, so that an island has about this relative `variance`; looks of
+    /// the plain chains are as good as independent after some `memory` of them. `pilot` is an island of its own, with
+    /// a question.
     pub(super) fn find<C: Chain>(
         mut pilot: Island<'_, '_, C>,
-        levels: &[u64],
+        (question, levels): (Question, &[u64]),
         memory: f64,
         variance: f64,
     ) -> Result<Self, TailError> {
-        let course = shortest(memory);
-        let fewest_rounds = course.rounds as f64;
+        let shortest = shortest(question, memory);
+        let course = Course { looks: shortest.looks.max(PATHS), ..shortest };
+        let looks = course.looks as f64;
         let highest = *levels.last().expect("a level is asked for");
         let spacing = highest.div_ceil(MOST_TARGETS) as usize;
         let all: Vec<u64> = (1..=highest).step_by(spacing).collect();
         let looked_at: Vec<u64> = all.iter().chain(levels).copied().collect();
         let plain = pilot.plain(course, &looked_at)?;
-        let fraction = |visits: &Vec<u64>| visits.iter().sum::<u64>() as f64 / fewest_rounds;
+        let fraction = |visits: &Vec<u64>| visits.iter().sum::<u64>() as f64 / looks;
         let seen: Vec<f64> = plain.visits.iter().map(fraction).collect();
         let (of_all, of_levels) = seen.split_at(all.len());
         let first = of_all.iter().position(|&fraction| fraction < FIRST).unwrap_or(all.len());
         let targets = all[first..].to_vec();
         let lowest = targets.first().copied().unwrap_or(u64::MAX);
 
-        // Relative variances for one round, or one entrance; and rounds that an entrance costs.
-        let mut fractions: Vec<f64> = levels
-            .iter()
-            .zip(of_levels)
-            .filter(|(k, _)| **k < lowest)
-            .map(|(_, &p)| p.max(1.0 / fewest_rounds))
-            .collect();
-        let mut of_a_round = fractions.iter().map(|p| memory * (1.0 - p) / p).fold(0.0, f64::max);
+        // Relative variances for one look, or one entrance; and rounds that an entrance costs.
+        let mut fractions: Vec<f64> =
+            levels.iter().zip(of_levels).filter(|(k, _)| **k < lowest).map(|(_, &p)| p.max(1.0 / looks)).collect();
+        let mut of_a_look = fractions.iter().map(|p| memory * (1.0 - p) / p).fold(0.0, f64::max);
         let mut stages: Vec<Climb> = Vec::new();
         if !targets.is_empty() {
-            pilot.begin(plain, targets.clone());
+            pilot.begin(plain.states, targets.clone());
             let mut stage = 0;
             loop {
                 let level = targets[stage];
                 let masses = pilot.masses(stage);
-                let of_plain: f64 = masses[0].iter().sum();
-                let share = of_plain / masses.iter().flatten().sum::<f64>();
-                of_a_round = of_a_round.max(memory * share * share * relative_variance(&masses[0]));
+                let all: f64 = masses.iter().flatten().sum();
+                for (place, of_origin) in pilot.by_origin(&masses).iter().enumerate() {
+                    let share = of_origin.iter().sum::<f64>() / all;
+                    let variance = share * share * relative_variance(of_origin);
+                    match place.checked_sub(1) {
+                        None => of_a_look = of_a_look.max(memory * variance),
+                        Some(climbed) => stages[climbed].variance = stages[climbed].variance.max(variance),
+                    }
+                }
 
                 let (begun, ahead) = (pilot.walker.rounds(), &targets[stage..]);
                 let asked: Vec<u64> = levels.iter().copied().filter(|&k| k >= level).collect();
@@ -107,7 +121,7 @@ impl Plan {
                 let cost = (pilot.walker.rounds() - begun) as f64 / ENTRANCES as f64;
                 let rounds = |k: u64| {
                     let at = counted.binary_search(&k).expect("it is counted");
-                    let weighted = |of: &Excursion| of.weight * of.visits[at] as f64;
+                    let weighted = |of: &Excursion| of.weight * of.visits[at];
                     seen.excursions.iter().map(weighted).collect::<Vec<f64>>()
                 };
                 let enough = STEP * rounds(level).iter().sum::<f64>();
@@ -119,32 +133,29 @@ impl Plan {
                 let next = ahead.get(further).copied().filter(|_| !reaches(highest));
                 let end = next.unwrap_or(u64::MAX);
                 let asked = || asked.iter().filter(|k| **k < end);
-                let mut variance = asked().map(|&k| relative_variance(&rounds(k))).fold(0.0, f64::max);
+                let variance = asked().map(|&k| relative_variance(&rounds(k))).fold(0.0, f64::max);
                 fractions.extend(asked().map(|&k| rounds(k).iter().sum::<f64>()));
-                let before = (stage > 0).then_some(ENTRANCES);
-                if next.is_some() {
-                    stage += further;
-                    let excursions = seen.excursions.len();
-                    pilot.add(seen.states, stage, before)?;
-                    let masses = pilot.masses(stage);
-                    let by_excursion = pilot.by_excursion(&masses, excursions);
-                    let share = by_excursion.iter().sum::<f64>() / masses.iter().flatten().sum::<f64>();
-                    variance = variance.max(share * share * relative_variance(&by_excursion));
-                }
                 stages.push(Climb { level, cost, variance });
                 if next.is_none() {
                     break;
                 }
+                let before = (stage > 0).then_some(ENTRANCES);
+                stage += further;
+                pilot.add(seen, stage, before)?;
             }
         }
         // A chain without any variance still needs a scale.
-        let of_a_round = of_a_round.max(LEAST_VARIANCE);
-        let sum: f64 = of_a_round.sqrt() + stages.iter().map(|s| (s.variance * s.cost).sqrt()).sum::<f64>();
-        let scale = (fewest_rounds / of_a_round.sqrt()).max(sum / variance);
-        let rounds = (scale * of_a_round.sqrt()).ceil().max(fewest_rounds) as u64;
-        let entrances = |s: &Climb| (scale * (s.variance / s.cost).sqrt()).clamp(FEWEST, MOST).ceil() as u64;
+        let of_a_look = of_a_look.max(LEAST_VARIANCE);
+        let cost_of_a_look = course.rounds_of_a_look() as f64;
+        let sum: f64 =
+            (of_a_look * cost_of_a_look).sqrt() + stages.iter().map(|s| (s.variance * s.cost).sqrt()).sum::<f64>();
+        let effort = (of_a_look / cost_of_a_look).sqrt();
+        let scale = (shortest.looks as f64 / effort).max(sum / variance);
+        let looks = ((scale * effort).ceil() as u64).max(shortest.looks);
+        let fewest = if question.horizon().is_some() { FEWEST_FROM_A_START } else { FEWEST };
+        let entrances = |s: &Climb| (scale * (s.variance / s.cost).sqrt()).clamp(fewest, MOST).ceil() as u64;
         let stages = stages.iter().map(|s| (s.level, entrances(s))).collect();
-        Ok(Self { course: Course { rounds, ..course }, stages, fractions })
+        Ok(Self { course: Course { looks, ..course }, stages, fractions })
     }
 }
 

@@ -10,16 +10,18 @@
 //! | `profile_stream_version` | integer | version of the drawn bits of profiles: [`PROFILE_STREAM_VERSION`] |
 //! | `tail_version` | integer | version of the method: [`TAIL_VERSION`] |
 //! | `process` | string | the process, as in `leakybins tail PROCESS` |
-//! | `parameters` | object | its parameters, as in a [run](crate::report::json); of `start` the balls of `repeated` follow, else it has no effect |
+//! | `parameters` | object | its parameters, as in a [run](crate::report::json); in the stationary state `start` has no effect but the number of balls of `repeated` |
 //! | `states` | string | what a state of the chain is: `profile` (how many bins have each load) or `bins` (the load of each) |
+//! | `when` | string | when the level is to be reached: `stationary`, `at round 100`, or `within 100 rounds` |
+//! | `horizon` | integer or null | that round, or number of rounds |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
 //! | `confidence` | number | probability with which an interval covers |
 //! | `rel_err` | number or null | relative error at which the run was to end |
 //! | `max_islands` | integer | most islands |
 //! | `islands` | integer | independent islands |
-//! | `reason` | string | why it ended: `rel-err`, `max-islands` or `max-time` |
+//! | `reason` | string | why it ended: `rel-err`, `max-islands` or `max-time`; `incomplete`: not ended, a journal without all its islands |
 //! | `rounds` | integer | rounds computed in all islands, burn-in included |
-//! | `elapsed_s` | number | seconds of wall time |
+//! | `elapsed_s` | number, or absent | seconds of wall time; absent of a [journal](crate::journal), by `tail --out` or `report` |
 //! | `stages` | list | [level, excursions in an island] of each stage, ascending |
 //! | `levels` | list | the levels asked for, ascending, see below |
 //!
@@ -28,7 +30,7 @@
 //! | field | type | meaning |
 //! |---|---|---|
 //! | `k` | integer | the level: P(max load >= k) at the end of a round, as a run has it with `--measure post` |
-//! | `method` | string | `plain` (counted along the plain chains) or `stage` |
+//! | `method` | string | `plain` (counted along the plain chains), `stage`, or `one-bin` (a bin followed alone) |
 //! | `p` | number | the estimate |
 //! | `low`, `high` | number or null | limits of its t interval over the islands, each level for itself |
 //! | `rel_err` | number or null | half the width of the interval over the estimate |
@@ -39,25 +41,28 @@
 //! | `gain` | number or null | rounds of a plain run that would give the same error if rounds were independent (they are not: it would take more), over `rounds` |
 //! | `theory` | number or null | P(M >= k) of independent bins: exact for d = 1 with Poisson arrivals, else an approximation that fails far out |
 //! | `trusted` | boolean | whether there is no doubt |
-//! | `doubts` | list | reasons to distrust the interval: `few-ancestors`, `dominating-weight`, `skewed-islands`, `never-reached` |
+//! | `doubts` | list | reasons to distrust the interval: `few-ancestors`, `dominating-weight`, `skewed-islands`, `never-reached`, `few-islands` (of a journal that is incomplete) |
 //!
 //! Everything but `version` and `elapsed_s` follows from the fields `profile_stream_version` to `max_islands`, and from
 //! the levels; a run that ended by `max-time` is that with so many islands.
 //!
 //! The CSV has the fields of a level as columns, without `doubts`; where something is null the cell is empty.
 
-use super::{Doubt, Estimate, Method, Outcome, Reason, Spec, TAIL_VERSION};
+use super::{Doubt, Estimate, Method, Outcome, Question, Reason, Spec, TAIL_VERSION};
 use crate::backend::StreamKind;
 use crate::process::{Measure, ProcessSpec};
 use crate::profile::PROFILE_STREAM_VERSION;
 use crate::report::{Render, field, grouped, human, parameters, percent, pretty, probability, wrapped};
-use crate::theory;
+use crate::theory::When;
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::io;
 
 /// Version of the format described on this page.
 pub const SCHEMA: u32 = 1;
+
+/// Rounds up to which the law at a round is computed for comparison: it takes a moment.
+const KNOWN_ROUNDS: u64 = 4096;
 
 /// The outcome, ready to be written.
 #[derive(Debug, Serialize)]
@@ -70,6 +75,8 @@ pub struct Report<'a> {
     #[serde(flatten)]
     process: &'a ProcessSpec,
     states: StreamKind,
+    when: String,
+    horizon: Option<u64>,
     seed: u64,
     confidence: f64,
     rel_err: Option<f64>,
@@ -77,7 +84,8 @@ pub struct Report<'a> {
     islands: u64,
     reason: Reason,
     rounds: u64,
-    elapsed_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_s: Option<f64>,
     stages: &'a [(u64, u64)],
     levels: Vec<Level<'a>>,
 }
@@ -104,7 +112,12 @@ impl<'a> Report<'a> {
     /// The report of `outcome`, which `spec` gave.
     #[must_use]
     pub fn new(spec: &'a Spec, outcome: &'a Outcome) -> Self {
-        let theory = theory::stationary(&spec.process, Measure::Post);
+        let when = match spec.question {
+            Question::Stationary => Some(When::Stationary),
+            Question::AtRound(round) if round <= KNOWN_ROUNDS => Some(When::Round(round)),
+            Question::AtRound(_) | Question::Within(_) => None,
+        };
+        let theory = when.and_then(|when| spec.process.predict(when, Measure::Post).ok());
         let level = |of: &'a Estimate| Level {
             k: of.k,
             method: of.method,
@@ -128,7 +141,9 @@ impl<'a> Report<'a> {
             profile_stream_version: PROFILE_STREAM_VERSION,
             tail_version: TAIL_VERSION,
             process: &spec.process,
-            states: outcome.states,
+            states: spec.states,
+            when: spec.question.to_string(),
+            horizon: spec.question.horizon(),
             seed: spec.seed,
             confidence: spec.confidence.level(),
             rel_err: spec.rel_err,
@@ -136,7 +151,7 @@ impl<'a> Report<'a> {
             islands: outcome.islands,
             reason: outcome.reason,
             rounds: outcome.rounds,
-            elapsed_s: outcome.elapsed.as_secs_f64(),
+            elapsed_s: outcome.elapsed.map(|elapsed| elapsed.as_secs_f64()),
             stages: &outcome.stages,
             levels: outcome.levels.iter().map(level).collect(),
         }
@@ -145,13 +160,15 @@ impl<'a> Report<'a> {
     fn write_table(&self, out: &mut String) -> fmt::Result {
         let version = env!("CARGO_PKG_VERSION");
         field(out, "process", &[self.process.name().to_owned()])?;
-        // What is asked is stationary: the start has no effect but on the number of balls.
-        let closed = self.process.is_closed();
-        let parameters = parameters(self.process).into_iter().filter(|text| closed || !text.starts_with("start "));
-        field(out, "parameters", &parameters.collect::<Vec<_>>())?;
-        let time = format!("{:.3} s", self.elapsed_s);
+        let mut parameters = parameters(self.process);
+        // The stationary state knows no start, but how many balls are always there.
+        let has_start = self.horizon.is_some() || self.process.is_closed();
+        parameters.retain(|text| has_start || !text.starts_with("start "));
+        field(out, "parameters", &parameters)?;
         field(out, "states", &[self.states.to_string()])?;
-        field(out, "tail", &[format!("islands {}", self.islands), format!("rounds {}", grouped(self.rounds)), time])?;
+        let done = [format!("islands {}", self.islands), format!("rounds {}", grouped(self.rounds))];
+        let time = self.elapsed_s.map(|elapsed| format!("{elapsed:.3} s"));
+        field(out, "tail", &done.into_iter().chain(time).collect::<Vec<_>>())?;
         let stages = match (self.stages.first(), self.stages.last()) {
             (Some(first), Some(last)) => format!("{} from level {} to {}", self.stages.len(), first.0, last.0),
             _ => "none: every level was counted along the plain chains".to_owned(),
@@ -162,8 +179,8 @@ impl<'a> Report<'a> {
         field(out, "version", &[&[format!("leakybins {version}")], &versions[..]].concat())?;
 
         let interval = format!("{} % interval", percent(self.confidence));
-        let measured = self.process.measured(Measure::Post).expect("every process is observed at the end of a round");
-        writeln!(out, "\nmax load M {measured} of a round, in balls; stationary")?;
+        let measured = self.process.measured(Measure::Post).expect("every round has an end");
+        writeln!(out, "\nmax load M {measured} of a round, in balls; {}", self.when)?;
         writeln!(out, "{:>7} {:>9} {interval:>19} {:>7} {:>9} {:>7} {:>8}", "", "", "rel.", "effective", "ances-", "")?;
         writeln!(
             out,
@@ -248,15 +265,21 @@ impl Render for Report<'_> {
 
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        if self.reason == Reason::Incomplete {
+            let (done, all) = (self.islands, self.max_islands);
+            warnings.push(format!("the run is incomplete: this is the result of {done} of {all} islands"));
+        }
         let doubtful: Vec<_> = self.levels.iter().filter(|of| !of.trusted).map(|of| of.k.to_string()).collect();
         if !doubtful.is_empty() {
+            let is_part = self.reason == Reason::Incomplete;
+            let remedy = if is_part { "compute the other islands first" } else { "use more --max-islands" };
             warnings.push(format!(
-                "the intervals of the levels {} cannot be trusted (the result says why); use more --max-islands",
+                "the intervals of the levels {} cannot be trusted (the result says why); {remedy}",
                 doubtful.join(", ")
             ));
         }
         if let Some(wanted) = self.rel_err
-            && self.reason != Reason::RelErr
+            && !matches!(self.reason, Reason::RelErr | Reason::Incomplete)
         {
             let worst = self.levels.iter().filter_map(|of| of.rel_err).fold(0.0, f64::max);
             let remedy = if self.reason == Reason::MaxTime { "--max-time" } else { "--max-islands" };

@@ -2,30 +2,53 @@
 
 use super::chain::{Bins, Chain, Profiles, Walker};
 use super::estimate::Method;
-use super::island::{Course, Island};
+use super::island::Island;
 use super::one_bin::OneBin;
 use super::pilot::{Plan, shortest};
+use super::plain::Course;
+use super::question::Question;
 use super::share::{Seen, Share};
-use super::{Spec, TailError};
+use super::{Spec, TailError, default_states};
 use crate::backend::{Control, StreamKind};
 use crate::float::exp;
+use crate::journal::start_sha256;
+use crate::process::start::Start;
 use crate::process::{Form, Process, ProcessSpec, TailBins};
 use crate::profile::{Count, ProfileChain, TailChain};
+use serde::{Deserialize, Serialize};
 
 /// Relative variance of an island that is good enough: of 32 such islands a t interval makes sense.
 const VARIANCE: f64 = 0.15;
 /// That of what one bin says where all bins are followed too: about what these leave of it, in as much time.
 const VARIANCE_BESIDE_ALL: f64 = 0.05;
+/// Paths of all bins beside one bin.
+const PATHS_BESIDE: u64 = 16;
 /// Mean numbers of bins from which on those of two bins at the level at once are looked at.
 const PAIRS: f64 = 1e-4;
 /// Least weight of the mean number of bins: where there are always several, it adds more than it takes away.
 const LEAST: f64 = 0.05;
 
+/// What the pilot found, as far as estimates and reports need it beside the islands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Levels of the stages, ascending, and the excursions of each in an island.
+    pub stages: Vec<(u64, u64)>,
+    /// How each level asked for is estimated.
+    pub methods: Vec<Method>,
+    /// Whether several bins at once at that level count as often as they are.
+    pub neglects_pairs: Vec<bool>,
+    /// With a start of `file:PATH` the digest of the loads in it, as in the [journal](crate::journal) of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_sha256: Option<String>,
+}
+
 /// A run, ready for its islands: each is a function of this and its number.
 pub(super) struct Scheme {
     chain: Form,
     seed: u64,
+    question: Question,
     levels: Vec<u64>,
+    start_sha256: Option<String>,
     /// The law of the balls of a bin where one is followed alone.
     one_bin: Option<[(f64, Count); 2]>,
     plan: Plan,
@@ -36,19 +59,28 @@ pub(super) struct Scheme {
 }
 
 impl Scheme {
-    /// Builds the process and runs the pilot.
+    /// Builds the process and runs the pilot. The stationary state is begun from near it.
     pub(super) fn find(spec: &Spec, control: &Control) -> Result<Self, TailError> {
-        // Without such a form there is no need to look at its mean field.
-        build(&spec.process, spec.states)?;
-        let form = build(&spec.process.with_start(spec.process.stationary_start()), spec.states)?;
-        let (levels, memory, one_bin) = (&spec.levels, spec.memory(), one_bin(&form));
+        let form = build(&spec.process, spec.states)?;
+        let (question, levels) = (spec.question, &spec.levels);
+        let has_file = question != Question::Stationary && matches!(spec.process.start(), Start::File(_));
+        let start_sha256 = has_file.then(|| start_sha256(spec.seed, &form));
+        let form = match question {
+            Question::Stationary => build(&spec.process.with_start(spec.process.stationary_start()), spec.states)?,
+            Question::AtRound(_) | Question::Within(_) => form,
+        };
+        let memory = if question == Question::Stationary { spec.memory() } else { 1.0 };
+        // Profiles do not know which of their bins was at a level before.
+        let one_bin = one_bin(&form).filter(|_| !matches!(question, Question::Within(_)));
         let walker = &mut Walker::new(spec.seed, u32::MAX, control);
         let mut controls = vec![None; levels.len()];
         let plan = match (&form, one_bin) {
             (Form::Profile(chain), Some(law)) => {
                 let highest = *levels.last().expect("a level is asked for");
                 let bin = OneBin::new(&**chain, law, highest);
-                let find = |walker, variance| Plan::find(Island::new(&bin, walker), levels, memory, variance);
+                let find = |walker, variance| {
+                    Plan::find(Island::new(&bin, walker, question), (question, levels), memory, variance)
+                };
                 let mut plan = find(walker, VARIANCE)?;
                 for (control, p) in controls.iter_mut().zip(&plan.fractions) {
                     let bins = chain.bins() as f64 * p;
@@ -60,30 +92,47 @@ impl Scheme {
                 }
                 plan
             }
-            (Form::Profile(chain), None) => {
-                Plan::find(Island::new(&Profiles(of(&**chain)), walker), levels, memory, VARIANCE)?
-            }
-            (Form::Bins(process), _) => {
-                Plan::find(Island::new(&Bins(of_bins(&**process)), walker), levels, memory, VARIANCE)?
-            }
+            (Form::Profile(chain), None) => Plan::find(
+                Island::new(&Profiles(of(&**chain)), walker, question),
+                (question, levels),
+                memory,
+                VARIANCE,
+            )?,
+            (Form::Bins(process), _) => Plan::find(
+                Island::new(&Bins(of_bins(&**process)), walker, question),
+                (question, levels),
+                memory,
+                VARIANCE,
+            )?,
         };
-        let shortest = shortest(memory);
-        let beside = Course { every: shortest.rounds, ..shortest };
-        Ok(Self { chain: form, seed: spec.seed, levels: levels.clone(), one_bin, plan, beside, controls })
+        let shortest = shortest(question, memory);
+        let beside = Course { every: shortest.looks, looks: shortest.looks.max(PATHS_BESIDE), ..shortest };
+        Ok(Self {
+            chain: form,
+            seed: spec.seed,
+            question,
+            levels: levels.clone(),
+            start_sha256,
+            one_bin,
+            plan,
+            beside,
+            controls,
+        })
     }
 
-    /// What a state of the chain is.
-    pub(super) fn states(&self) -> StreamKind {
-        self.chain.stream()
-    }
-
-    /// Levels of the stages, ascending, and the excursions of each in an island.
-    pub(super) fn stages(&self) -> &[(u64, u64)] {
-        &self.plan.stages
+    /// What the pilot found.
+    pub(super) fn findings(&self) -> Findings {
+        let levels = 0..self.levels.len();
+        Findings {
+            stages: self.plan.stages.clone(),
+            methods: levels.clone().map(|level| self.method(level)).collect(),
+            neglects_pairs: levels.map(|level| self.neglects_pairs(level)).collect(),
+            start_sha256: self.start_sha256.clone(),
+        }
     }
 
     /// How the level of this index is estimated.
-    pub(super) fn method(&self, level: usize) -> Method {
+    fn method(&self, level: usize) -> Method {
         let first = self.plan.stages.first().map_or(u64::MAX, |stage| stage.0);
         match (&self.one_bin, self.controls[level]) {
             (Some(_), Some(control)) if counts_little(control) => Method::Plain,
@@ -94,7 +143,7 @@ impl Scheme {
     }
 
     /// Whether several bins at once at the level of this index count as often as they are.
-    pub(super) fn neglects_pairs(&self, level: usize) -> bool {
+    fn neglects_pairs(&self, level: usize) -> bool {
         self.one_bin.is_some() && self.chain.bins() > 1 && self.controls[level].is_none()
     }
 
@@ -104,31 +153,32 @@ impl Scheme {
         let chain = match &self.chain {
             Form::Profile(chain) => &**chain,
             Form::Bins(process) => {
-                let levels = self.climb(&mut Island::new(&Bins(of_bins(&**process)), walker), 1.0)?;
+                let bins = Bins(of_bins(&**process));
+                let levels = self.climb(&mut Island::new(&bins, walker, self.question), 1.0)?;
                 return Ok(Share { rounds: walker.rounds(), levels });
             }
         };
         let all = Profiles(of(chain));
         let Some(law) = self.one_bin else {
-            let levels = self.climb(&mut Island::new(&all, walker), 1.0)?;
+            let levels = self.climb(&mut Island::new(&all, walker, self.question), 1.0)?;
             return Ok(Share { rounds: walker.rounds(), levels });
         };
         let highest = *self.levels.last().expect("a level is asked for");
         let bin = OneBin::new(chain, law, highest);
         let bins = chain.bins();
-        let mut levels = self.climb(&mut Island::new(&bin, walker), bins as f64)?;
+        let mut levels = self.climb(&mut Island::new(&bin, walker, self.question), bins as f64)?;
         // A round of all bins is as many rounds of one.
         let of_one_bin = walker.rounds();
         let mut share = Share { rounds: of_one_bin.div_ceil(bins), levels: Vec::new() };
         let beside: Vec<_> = (0..levels.len()).filter_map(|level| Some((level, self.controls[level]?))).collect();
         if !beside.is_empty() {
             let counted: Vec<u64> = beside.iter().map(|(level, _)| self.levels[*level]).collect();
-            let plain = Island::new(&all, walker).plain(self.beside, &counted)?;
-            let rounds = self.beside.rounds as f64;
+            let plain = Island::new(&all, walker, self.question).plain(self.beside, &counted)?;
+            let looks = self.beside.looks as f64;
             for (((level, control), visits), reaching) in beside.into_iter().zip(plain.visits).zip(plain.bins) {
                 let of_one = std::mem::take(&mut levels[level]);
-                let of_all = Seen::of(visits.into_iter().map(|v| v as f64 / rounds).zip(0..));
-                let probability = of_all.probability + control * (of_one.probability - reaching as f64 / rounds);
+                let of_all = Seen::of(visits.into_iter().map(|v| v as f64 / looks).zip(0..));
+                let probability = of_all.probability + control * (of_one.probability - reaching as f64 / looks);
                 let seen = if counts_little(control) { of_all } else { of_one };
                 levels[level] = Seen { probability, ..seen };
             }
@@ -143,11 +193,11 @@ impl Scheme {
         let first = plan.stages.first().map_or(u64::MAX, |stage| stage.0);
         let (counted, _) = self.levels.split_at(self.levels.partition_point(|&k| k < first));
         let plain = island.plain(plan.course, counted)?;
-        let rounds = plan.course.rounds as f64 / bins;
-        let of_visits = |visits: &Vec<u64>| Seen::of(visits.iter().map(|&v| v as f64 / rounds).zip(0..));
+        let looks = plan.course.looks as f64 / bins;
+        let of_visits = |visits: &Vec<u64>| Seen::of(visits.iter().map(|&v| v as f64 / looks).zip(0..));
         let mut levels: Vec<Seen> = plain.visits.iter().map(of_visits).collect();
         if !plan.stages.is_empty() {
-            island.begin(plain, plan.stages.iter().map(|stage| stage.0).collect());
+            island.begin(plain.states, plan.stages.iter().map(|stage| stage.0).collect());
         }
         let mut before = None;
         for (stage, &(level, entrances)) in plan.stages.iter().enumerate() {
@@ -155,12 +205,11 @@ impl Scheme {
             let end = next.unwrap_or(u64::MAX);
             let counted: Vec<u64> = self.levels.iter().copied().filter(|k| (level..end).contains(k)).collect();
             let seen = island.stage(stage, entrances, next, &counted)?;
-            let of = |i: usize| {
-                seen.excursions.iter().map(move |way| (bins * way.weight * way.visits[i] as f64, way.ancestor))
-            };
+            let of =
+                |i: usize| seen.excursions.iter().map(move |way| (bins * way.weight * way.visits[i], way.ancestor));
             levels.extend((0..counted.len()).map(|i| Seen::of(of(i))));
             if next.is_some() {
-                island.add(seen.states, stage + 1, before.replace(entrances))?;
+                island.add(seen, stage + 1, before.replace(entrances))?;
             }
         }
         Ok(levels)
@@ -172,21 +221,18 @@ fn counts_little(control: f64) -> bool {
     control < 0.5
 }
 
-/// The process with states that it can be conditioned on, `wanted` ones where they matter.
-fn build(process: &ProcessSpec, wanted: Option<StreamKind>) -> Result<Form, TailError> {
-    let kinds = [StreamKind::Profile, StreamKind::Bins];
-    for states in kinds.into_iter().filter(|kind| wanted.is_none_or(|wanted| wanted == *kind)) {
-        let form = process.build_for(states)?;
-        let has_tail = match &form {
-            Form::Profile(chain) => chain.tail().is_some(),
-            Form::Bins(process) => process.tail().is_some(),
-        };
-        if has_tail {
-            return Ok(form);
-        }
+/// The process with `states` that it can be conditioned on.
+fn build(process: &ProcessSpec, states: StreamKind) -> Result<Form, TailError> {
+    let form = process.build_for(states)?;
+    let has_tail = match &form {
+        Form::Profile(chain) => chain.tail().is_some(),
+        Form::Bins(process) => process.tail().is_some(),
+    };
+    match process.name() {
+        _ if has_tail => Ok(form),
+        name if default_states(process) == states => Err(TailError::Unsupported(name)),
+        name => Err(TailError::UnsupportedStates { process: name, states }),
     }
-    let process = process.name();
-    Err(wanted.map_or(TailError::Unsupported(process), |states| TailError::UnsupportedStates { process, states }))
 }
 
 /// The law of the balls of a bin where one may be followed alone.

@@ -1,21 +1,30 @@
-//! What one island says.
+//! What one island says. As JSON it is what a [journal](crate::journal) holds of an island: numbers with a point are the
+//! shortest decimals that read back as the same bits.
+
+use serde::{Deserialize, Serialize};
 
 /// What one island says of the levels.
-pub(super) struct Share {
-    pub(super) rounds: u64,
-    pub(super) levels: Vec<Seen>,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// Rounds computed, burn-in included.
+    pub rounds: u64,
+    /// Of each level asked for.
+    pub levels: Vec<Seen>,
 }
 
 /// What one island says of a level: sums over its excursions above it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seen {
     /// Probability: the sum of what the excursions contribute.
-    pub(super) probability: f64,
+    pub probability: f64,
     /// Sum of their squares over the square of their sum.
-    pub(super) concentration: f64,
-    pub(super) largest: f64,
+    pub concentration: f64,
+    /// The largest that an excursion contributes.
+    pub largest: f64,
     /// Different states of the plain chain that they come from.
-    pub(super) ancestors: u64,
+    pub ancestors: u64,
 }
 
 impl Seen {

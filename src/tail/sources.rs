@@ -11,9 +11,15 @@ const FEWEST: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Source<S> {
     pub(super) state: S,
-    /// Share of the stationary law that it stands for.
+    /// Its max load, or the largest of its way to here where that is asked for.
+    pub(super) reached: u64,
+    /// Rounds that are left to the horizon; without a meaning in the stationary state.
+    pub(super) left: u64,
+    /// Share of the law that it stands for.
     pub(super) weight: f64,
-    /// The state of the plain chain that it comes from.
+    /// By how much it is preferred for entrances.
+    pub(super) guide: f64,
+    /// The state of the plain chain, or the path, that it comes from.
     pub(super) ancestor: u32,
     /// The excursion of its stage that went through it.
     pub(super) excursion: u32,
@@ -22,6 +28,8 @@ pub(super) struct Source<S> {
 /// The sources of one stage, or of the plain chain.
 struct Batch<S> {
     sources: Vec<Source<S>>,
+    /// Excursions that they come from; 0 for those of the plain chains.
+    excursions: usize,
     /// For each target, the expected numbers of bins that reach it in the next round from each source; of the plain chain
     /// alone, whose sources serve all targets.
     expected: Option<Vec<Vec<f64>>>,
@@ -70,27 +78,27 @@ impl<S> Sources<S> {
             chain.expected_reaching(counts, &source.state, &targets, &mut of_source);
             expected.iter_mut().zip(&of_source).for_each(|(values, &value)| values.push(value));
         }
-        Self { targets, batches: vec![Batch { sources: plain, expected: Some(expected) }] }
+        Self { targets, batches: vec![Batch { sources: plain, excursions: 0, expected: Some(expected) }] }
     }
 
     pub(super) fn targets(&self) -> &[u64] {
         &self.targets
     }
 
-    /// Adds the sources of a stage.
-    pub(super) fn add(&mut self, sources: Vec<Source<S>>) {
-        self.batches.push(Batch { sources, expected: None });
+    /// Adds the sources of a stage that so many excursions went through.
+    pub(super) fn add(&mut self, sources: Vec<Source<S>>, excursions: usize) {
+        self.batches.push(Batch { sources, excursions, expected: None });
     }
 
     /// The contributions of each source of each batch to the expected number of entrances to the target of index
-    /// `target`.
+    /// `target`, each as much larger as the source is preferred.
     pub(super) fn masses<C: Chain<State = S>>(
         &self,
         chain: &C,
         counts: &mut CountTail,
         target: usize,
     ) -> Vec<Vec<f64>> {
-        let mut of_batch = |Batch { sources, expected }: &Batch<S>| {
+        let mut of_batch = |Batch { sources, expected, .. }: &Batch<S>| {
             let mut masses = Vec::with_capacity(sources.len());
             match expected {
                 Some(of_targets) => masses.extend_from_slice(&of_targets[target]),
@@ -98,23 +106,33 @@ impl<S> Sources<S> {
                     chain.expected_reaching(counts, &source.state, &self.targets[target..=target], &mut masses);
                 }),
             }
-            masses.iter_mut().zip(sources).for_each(|(mass, source)| *mass *= source.weight);
+            masses.iter_mut().zip(sources).for_each(|(mass, source)| *mass *= source.weight * source.guide);
             masses
         };
         self.batches.iter().map(&mut of_batch).collect()
     }
 
-    /// Of the `masses` those of the last batch, summed by excursion.
-    pub(super) fn by_excursion(&self, masses: &[Vec<f64>], excursions: usize) -> Vec<f64> {
-        let mut sums = vec![0.0; excursions];
-        if let (Some(last), Some(masses)) = (self.batches.last(), masses.last()) {
-            last.sources.iter().zip(masses).for_each(|(source, mass)| sums[source.excursion as usize] += mass);
-        }
-        sums
+    /// The `masses` of each batch, summed over the sources that are of one piece: an ancestor of the plain chains, or an
+    /// excursion of a stage.
+    pub(super) fn by_origin(&self, masses: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let of_batch = |(batch, masses): (&Batch<S>, &Vec<f64>)| {
+            let mut sums = vec![0.0; batch.excursions];
+            let mut last = None;
+            for (source, &mass) in batch.sources.iter().zip(masses) {
+                match sums.last_mut() {
+                    _ if batch.excursions > 0 => sums[source.excursion as usize] += mass,
+                    Some(sum) if last == Some(source.ancestor) => *sum += mass,
+                    _ => sums.push(mass),
+                }
+                last = Some(source.ancestor);
+            }
+            sums
+        };
+        self.batches.iter().zip(masses).map(of_batch).collect()
     }
 
     /// Chooses `entrances` sources in proportion to their masses (systematic resampling); returns them and the weight of
-    /// each entrance. There are none where there is no mass.
+    /// each entrance, times the guide of its source. There are none where there is no mass.
     pub(super) fn choose(&self, stream: &mut Stream, masses: &[Vec<f64>], entrances: u64) -> (Vec<&Source<S>>, f64) {
         let weight = masses.iter().flatten().sum::<f64>() / entrances as f64;
         let mut chosen = Vec::with_capacity(entrances as usize);
@@ -168,10 +186,10 @@ impl<S: Clone> Kept<S> {
         Self { sources: Vec::new(), most, offset: stream.bits(), doublings: 0, seen: 0 }
     }
 
-    pub(super) fn offer(&mut self, state: &S, weight: f64, ancestor: u32, excursion: u32) {
+    pub(super) fn offer(&mut self, source: &Source<S>) {
         let mask = (1 << self.doublings) - 1;
         if self.seen & mask == self.offset & mask {
-            self.sources.push(Source { state: state.clone(), weight, ancestor, excursion });
+            self.sources.push(source.clone());
         }
         self.seen += 1;
         if self.sources.len() > self.most {

@@ -1,17 +1,21 @@
-//! One chunk: replicas whose loads are on the device at the same time, through all their rounds.
+//! One chunk: replicas whose loads are on the device at the same time, until the first of them are finished: all together,
+//! unless some were begun before.
 
+use super::cells::Cells;
 use super::compose::{self, Layout, Unit};
 use super::device::Device;
 use super::plan::{Form, MAX_DIMENSION, Plan};
 use super::ramp::Ramp;
 use super::records::{Run, Seen, State, join_words};
-use crate::backend::{BackendError, BlockResult, Control, Job, memory};
+use super::{Keeping, next_round, rounds_of};
+use crate::backend::segments::Left;
+use crate::backend::{BackendError, Begun, Control, Job, Partial, check_conservation, memory};
 use crate::process::Kernel;
 use crate::rng::key_of;
-use crate::stats::{Histogram, Record, Tally};
+use crate::stats::{Flow, Histogram, Record, Tally};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use wgpu::BufferUsages;
@@ -110,10 +114,18 @@ pub(super) fn pipeline(
 
 /// How a chunk ended.
 pub(super) enum Ended {
-    /// All rounds are done; the tally is not yet checked. The loads are those after the last round.
-    Done(Box<BlockResult>),
+    /// Those that were ahead of all others are finished, which are all where none was.
+    Finished(Box<Shown>),
     /// A value did not fit the form.
     Outgrown(Form),
+}
+
+/// What a chunk has shown by the end of a round.
+pub(super) struct Shown {
+    /// Its part of the block.
+    pub(super) partial: Partial,
+    /// The loads of finished replicas, where they are wanted.
+    pub(super) loads: Vec<u32>,
 }
 
 /// A submission on its way.
@@ -132,7 +144,13 @@ pub(super) struct Chunk<'a> {
     job: &'a Job<'a>,
     plan: Plan,
     form: Form,
-    replicas: Range<u64>,
+    /// The replicas, each as it was left.
+    left: &'a [Left],
+    /// The least of their next rounds.
+    first_round: u64,
+    /// Rounds until the first replicas are finished.
+    rounds: u64,
+    cells: Cells,
     run: wgpu::Buffer,
     loads: wgpu::Buffer,
     seen: wgpu::Buffer,
@@ -140,39 +158,42 @@ pub(super) struct Chunk<'a> {
     peaks: wgpu::Buffer,
     group: wgpu::BindGroup,
     staging: Vec<wgpu::Buffer>,
-    /// Balls before and after, and the loads of the bins, which are counted over all replicas.
+    /// Balls in the beginning: of all replicas, and of those that were not begun.
+    balls: [u128; 2],
+    /// What is counted over all replicas since then: the loads of the bins, and waiting times.
     tally: Tally,
     /// All else, one for each replica.
     records: Vec<Record>,
 }
 
 impl<'a> Chunk<'a> {
-    /// Fills the device with the initial loads of `replicas`; a form where `form` does not hold them.
+    /// Fills the device with the states of `left`; a form where `form` does not hold them.
     pub(super) fn new(
         device: &'a Device,
         pipelines: &'a Pipelines,
         job: &'a Job<'a>,
         plan: Plan,
         form: Form,
-        replicas: Range<u64>,
+        left: &'a [Left],
     ) -> Result<Result<Self, Form>, BackendError> {
         let kernel = job.process.kernel();
-        let count = replicas.end - replicas.start;
-        let cells = plan.variant.cells(&kernel);
-        require_memory(device, kernel.packing.bins, cells + u64::from(form.levels), count)?;
+        let count = left.len() as u64;
+        let (cells, (first_round, last_round)) = (Cells::new(&kernel, form), rounds_of(left));
+        let words = plan.variant.cells(&kernel);
+        require_memory(device, kernel.packing.bins, words + u64::from(form.levels), count)?;
         let rw = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
         // Buffers are zero when made, which is the form of empty bins.
-        let loads = device.buffer("the loads", 4 * cells * count, rw)?;
+        let loads = device.buffer("the loads", 4 * words * count, rw)?;
         let states = device.buffer("the states", count * size_of::<State>() as u64, rw)?;
-        let mut tally = Tally::default();
-        if !kernel.starts_empty {
-            let (start, bins) = (start_states(job, &kernel, &replicas), kernel.packing.bins as usize);
+        let mut balls = [0; 2];
+        if plan.variant.staggered || last_round > 0 || !kernel.starts_empty {
+            let (start, bins) = (states_of(job, &kernel, left), kernel.packing.bins as usize);
             let states_of_start = || start.par_chunks(kernel.words());
             let max = states_of_start().flat_map(|state| &state[..bins]).copied().max().unwrap_or(0);
             if !form.holds(max) {
                 return Ok(Err(form.grow(max)?));
             }
-            let record = |state: &[u32]| {
+            let record = |(state, replica): (&[u32], &Left)| {
                 let total: u64 = state.iter().map(|&balls| u64::from(balls)).sum();
                 let (loads, pool) = state.split_at(bins);
                 let occupied = loads.iter().filter(|&&load| load > 0).count() as u32;
@@ -182,23 +203,19 @@ impl<'a> Chunk<'a> {
                     total_high: (total >> 32) as u32,
                     occupied,
                     oldest,
+                    replica: replica.0 as u32,
+                    ahead: (next_round(replica) - first_round) as u32,
                     ..State::default()
                 }
             };
-            let records: Vec<State> = states_of_start().map(record).collect();
-            let total = |state: &State| u128::from(join_words(state.total_low, state.total_high));
-            tally.initial_balls = records.iter().map(total).sum();
-            device.queue.write_buffer(&states, 0, bytemuck::cast_slice(&records));
-            if form.wide {
-                let wide = |state: &[u32]| {
-                    let (loads, pool) = state.split_at(bins);
-                    loads.iter().flat_map(|&load| [load, 0]).chain(pool.iter().copied()).collect::<Vec<u32>>()
-                };
-                let words: Vec<u32> = states_of_start().flat_map(wide).collect();
-                device.queue.write_buffer(&loads, 0, bytemuck::cast_slice(&words));
-            } else {
-                device.queue.write_buffer(&loads, 0, bytemuck::cast_slice(&start));
+            let records: Vec<State> = states_of_start().zip(left).map(record).collect();
+            for (state, (_, begun)) in records.iter().zip(left) {
+                let total = u128::from(join_words(state.total_low, state.total_high));
+                balls[0] += total;
+                balls[1] += if begun.is_none() { total } else { 0 };
             }
+            device.queue.write_buffer(&states, 0, bytemuck::cast_slice(&records));
+            device.queue.write_buffer(&loads, 0, bytemuck::cast_slice(&cells.of(&start)));
         }
         let thresholds = table(&kernel);
         let run =
@@ -230,7 +247,10 @@ impl<'a> Chunk<'a> {
             job,
             plan,
             form,
-            replicas,
+            left,
+            first_round,
+            rounds: job.schedule.rounds - last_round,
+            cells,
             run,
             loads,
             seen,
@@ -238,29 +258,32 @@ impl<'a> Chunk<'a> {
             peaks,
             group,
             staging,
-            tally,
+            balls,
+            tally: Tally::default(),
             records,
         }))
     }
 
-    /// Runs all rounds. `submitted` is called after each submission.
+    /// Runs until the first replicas are finished. `submitted` is called after each submission.
     pub(super) fn run(
         mut self,
         budget: Duration,
         control: &Control,
+        keeping: &Keeping<'_>,
         submitted: &mut dyn FnMut(&Device),
     ) -> Result<Ended, BackendError> {
-        let total = self.job.schedule.rounds;
-        let replicas = self.replicas.end - self.replicas.start;
+        let (total, replicas) = (self.rounds, self.left.len() as u64);
         let first = FIRST_WORK / (self.job.process.round_work() * replicas as f64);
         let mut ramp = Ramp::new(first as u64, self.plan.most_rounds, budget);
         let mut flights = VecDeque::new();
         let (mut round, mut submissions, mut reported) = (0, 0, 0);
+        // Whether the device comes to rest, so that the block can be kept.
+        let mut pausing = false;
         // Rounds that may have been counted in the max loads since these were read.
         let mut counted = 0;
         let mut idle_since = Instant::now();
         loop {
-            while round < total && flights.len() < IN_FLIGHT {
+            while !pausing && round < total && flights.len() < IN_FLIGHT {
                 let rounds = ramp.rounds().min(total - round);
                 if counted + rounds > self.plan.most_counted {
                     if !flights.is_empty() {
@@ -275,8 +298,25 @@ impl<'a> Chunk<'a> {
                 submissions += 1;
                 round += rounds;
             }
-            let Some(flight) = flights.pop_front() else { break };
-            if control.is_cancelled() {
+            let Some(flight) = flights.pop_front() else {
+                let shown = match self.show(round)? {
+                    Ok(shown) => shown,
+                    Err(larger) => {
+                        control.retract(reported);
+                        return Ok(Ended::Outgrown(larger));
+                    }
+                };
+                if round == total {
+                    return Ok(Ended::Finished(Box::new(shown)));
+                }
+                keeping.keep(shown.partial);
+                if control.is_cancelled() {
+                    return Err(BackendError::Cancelled);
+                }
+                (pausing, counted, idle_since) = (false, 0, Instant::now());
+                continue;
+            };
+            if control.is_cancelled() && !keeping.is_due() {
                 return Err(BackendError::Cancelled);
             }
             let fits = self.collect(&flight)?;
@@ -289,23 +329,47 @@ impl<'a> Chunk<'a> {
                 control.retract(reported);
                 return Ok(Ended::Outgrown(self.form.grow(0)?));
             }
+            pausing = keeping.is_due();
         }
-        self.read_peaks()?;
-        let loads = self.read_loads()?;
-        self.records.iter().for_each(|record| self.tally.add(record));
-        if !self.form.wide && !self.tally.conserves_balls() {
-            // A narrow load or its joins overflowed, which always loses balls; see shaders/bins.wgsl.
-            control.retract(reported);
-            return Ok(Ended::Outgrown(self.form.widen()));
-        }
-        Ok(Ended::Done(Box::new(BlockResult { tally: self.tally, loads })))
     }
 
+    /// What the chunk has shown in its first `rounds` rounds, which are all that were submitted; a form where this one has lost
+    /// balls.
+    fn show(&mut self, rounds: u64) -> Result<Result<Shown, Form>, BackendError> {
+        self.read_peaks()?;
+        let bytes = self.read("the read-back of the loads", &self.loads, false)?;
+        let balls = self.cells.balls(&bytes);
+        let mut flow = Flow::default();
+        self.records.iter().for_each(|record| flow.add(record.flow));
+        let [initial_balls, fresh_balls] = self.balls;
+        let since = Tally { initial_balls, final_balls: balls.iter().sum(), flow, ..Tally::default() };
+        if !self.form.wide && !since.conserves_balls() {
+            // A narrow load or its joins overflowed, which always loses balls; see shaders/bins.wgsl.
+            return Ok(Err(self.form.widen()));
+        }
+        check_conservation(&since, &(self.left[0].0..self.left[self.left.len() - 1].0 + 1))?;
+        let mut partial = Partial { tally: self.tally.clone(), left: Vec::new() };
+        partial.tally.initial_balls = fresh_balls;
+        for (slot, (replica, balls)) in self.left.iter().zip(balls).enumerate() {
+            let (number, begun) = replica;
+            let (round, record) = (next_round(replica) + rounds, whole(begun.as_deref(), &self.records[slot]));
+            if round == self.job.schedule.rounds {
+                partial.tally.add(&record);
+                partial.tally.final_balls += balls;
+            } else {
+                let (state, record) = (self.cells.state(&bytes, slot), record.into_owned());
+                partial.left.push((*number, Some(Box::new(Begun { round, state, record }))));
+            }
+        }
+        let loads = if self.job.keep_loads { self.cells.loads(&bytes) } else { Vec::new() };
+        Ok(Ok(Shown { partial, loads }))
+    }
+
+    /// Submits `rounds` rounds, from the chunk's round `round` on.
     fn submit(&self, round: u64, rounds: u64, staging: usize) -> Flight {
         let Device { device, queue, .. } = self.device;
         let key = key_of(self.job.seed);
-        let replicas = (self.replicas.end - self.replicas.start) as u32;
-        let schedule = &self.job.schedule;
+        let (round, schedule) = (self.first_round + round, &self.job.schedule);
         let (first_sample, every) = sampled(schedule.burn_in, schedule.every, round);
         let (first_loads, loads_every) = match schedule.loads_every {
             0 => (u32::MAX, 1),
@@ -316,8 +380,8 @@ impl<'a> Chunk<'a> {
             key_high: key[1],
             round_low: round as u32,
             round_high: (round >> 32) as u32,
-            first_replica: self.replicas.start as u32,
-            replicas,
+            first_replica: self.left[0].0 as u32,
+            replicas: self.left.len() as u32,
             rounds: rounds as u32,
             first_sample,
             every,
@@ -344,7 +408,7 @@ impl<'a> Chunk<'a> {
 
     fn dispatch(&self, pass: &mut wgpu::ComputePass<'_>, rounds: u64) {
         let kernel = self.job.process.kernel();
-        let replicas = self.replicas.end - self.replicas.start;
+        let replicas = self.left.len() as u64;
         let threads = u64::from(self.plan.variant.workgroup);
         let mut start = |pipeline: &wgpu::ComputePipeline, groups: u64| {
             pass.set_pipeline(pipeline);
@@ -425,24 +489,14 @@ impl<'a> Chunk<'a> {
         let submission = queue.submit([encoder.finish()]);
         mapped_bytes(self.device, &staging, &submission, &mapped)
     }
+}
 
-    /// Adds up the final loads; gives them where they are wanted.
-    fn read_loads(&mut self) -> Result<Vec<u32>, BackendError> {
-        let bytes = self.read("the read-back of the loads", &self.loads, false)?;
-        let stride = if self.form.wide { 8 } else { 4 };
-        let kernel = self.job.process.kernel();
-        let (state, loads) = (self.plan.variant.cells(&kernel), self.plan.variant.load_cells(&kernel));
-        let word = |word: &[u8]| bytemuck::pod_read_unaligned::<u32>(&word[..4]);
-        let sum = |part: &[u8], stride| part.chunks_exact(stride).map(|of| u64::from(word(of))).sum::<u64>();
-        let states = || bytes.par_chunks_exact(4 * state as usize).map(|state| state.split_at(4 * loads as usize));
-        let balls = states().map(|(loads, pool)| {
-            let loads: u64 = loads.par_chunks(1 << 16).map(|part| sum(part, stride)).sum();
-            u128::from(loads) + u128::from(sum(pool, 4))
-        });
-        self.tally.final_balls = balls.sum();
-        let kept = || states().flat_map(|(loads, _)| loads.par_chunks_exact(stride).map(word)).collect();
-        Ok(if self.job.keep_loads { kept() } else { Vec::new() })
-    }
+/// What a replica has shown in the rounds before the chunk and in those `since`.
+fn whole<'r>(begun: Option<&Begun>, since: &'r Record) -> Cow<'r, Record> {
+    let Some(begun) = begun else { return Cow::Borrowed(since) };
+    let mut record = begun.record.clone();
+    record.merge(since);
+    Cow::Owned(record)
 }
 
 /// Adds `counts[value]` for each value.
@@ -460,14 +514,14 @@ fn require_memory(device: &Device, bins: u32, words: u64, replicas: u64) -> Resu
     memory::require(what, copies * 4 * words * replicas, "use fewer bins, or --backend cpu")
 }
 
-/// Initial states of `replicas`, replica-major.
-fn start_states(job: &Job<'_>, kernel: &Kernel<'_>, replicas: &Range<u64>) -> Vec<u32> {
+/// The states of replicas that are begun or begin, replica-major.
+fn states_of(job: &Job<'_>, kernel: &Kernel<'_>, left: &[Left]) -> Vec<u32> {
     let words = kernel.words();
-    let mut states = vec![0; words * (replicas.end - replicas.start) as usize];
-    states
-        .par_chunks_mut(words)
-        .enumerate()
-        .for_each(|(slot, state)| job.process.start(job.seed, replicas.start as u32 + slot as u32, state));
+    let mut states = vec![0; words * left.len()];
+    states.par_chunks_mut(words).zip(left).for_each(|(state, (replica, begun))| match begun {
+        Some(begun) => state.iter_mut().zip(&begun.state).for_each(|(balls, &kept)| *balls = kept as u32),
+        None => job.process.start(job.seed, *replica as u32, state),
+    });
     states
 }
 

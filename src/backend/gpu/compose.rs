@@ -55,6 +55,8 @@ pub struct Variant {
     pub subgroups: bool,
     /// Two words a bin instead of one.
     pub wide: bool,
+    /// Whether the replicas do not follow each other, or are at different rounds.
+    pub staggered: bool,
     /// Threads of a workgroup.
     pub workgroup: u32,
     /// Loads below this are counted.
@@ -174,6 +176,7 @@ pub fn simulation(kernel: &Kernel<'_>, variant: &Variant) -> String {
     }
     for (name, value) in [
         ("WIDE", variant.wide),
+        ("STAGGERED", variant.staggered),
         ("PRE", variant.measure == Measure::Pre),
         ("RETHROWS", kernel.rethrows),
         ("POOL", kernel.pool.is_some()),

@@ -1,8 +1,10 @@
 //! The GPU, through wgpu: the same bits as every other backend, on whatever adapter there is.
 //!
 //! A block is cut into chunks whose loads fit the device at once; a chunk runs in submissions of as many rounds as the
-//! time budget allows; after each, the tallies come back and are added up here as integers of 64 and 128 bits.
+//! time budget allows; after each, the tallies come back and are added up here as integers of 64 and 128 bits. When the block
+//! is to be kept in the middle, the submissions in flight are waited for, and the states come back, too.
 
+mod cells;
 mod check;
 mod chunk;
 pub mod compose;
@@ -13,7 +15,11 @@ pub mod records;
 
 pub use device::{AdapterKind, AdapterSummary, adapters};
 
-use super::{Backend, BackendError, BlockResult, Control, Job, Options, Work, check_conservation};
+use super::segments::Left;
+use super::{
+    Backend, BackendError, BlockResult, Control, Job, Keeper, Options, Partial, Unkept, Work, check_conservation,
+};
+use crate::journal::MOST_LOADS;
 use crate::rng::Draws;
 use crate::rng::bounded::Packing;
 use crate::stats::Tally;
@@ -152,14 +158,23 @@ impl Gpu {
         self.submissions = 0;
     }
 
-    fn block(&mut self, job: &Job<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-        let mut result = BlockResult { tally: Tally::default(), loads: Vec::new() };
+    fn block(
+        &mut self,
+        job: &Job<'_>,
+        block: Range<u64>,
+        control: &Control,
+        keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         let kernel = job.process.kernel();
+        let mut partial = keeper.resume().unwrap_or_else(|| Partial::fresh(block.clone()));
+        partial.left.sort_unstable_by_key(|(replica, _)| *replica);
+        control.advance(partial.done(job.schedule.rounds));
+        let mut loads = Vec::new();
         let mut form = Form::first(block.end - block.start);
-        let mut start = block.start;
-        while start < block.end {
-            let plan = plan::plan(&self.device, &self.tuning, job, block.end - start, form)?;
-            let replicas = start..(start + plan.replicas).min(block.end);
+        while !partial.left.is_empty() {
+            let mut plan = plan::plan(&self.device, &self.tuning, job, within_reach(&partial.left), form)?;
+            let (left, others) = partial.left.split_at(plan.replicas as usize);
+            plan.variant.staggered = is_staggered(left);
             let mut source = chunk::source(&kernel, &plan);
             if let Some(mutate) = self.tuning.mutate {
                 source = mutate(&source);
@@ -181,21 +196,83 @@ impl Gpu {
                     device.device.destroy();
                 }
             };
-            let ended = match Chunk::new(&self.device, pipelines, job, plan, form, replicas.clone())? {
-                Ok(chunk) => chunk.run(self.budget, control, &mut submitted)?,
+            let has_room = plan.replicas * kernel.words() as u64 <= MOST_LOADS;
+            let keeping = Keeping { keeper: if has_room { keeper } else { &Unkept }, tally: &partial.tally, others };
+            let ended = match Chunk::new(&self.device, pipelines, job, plan, form, left)? {
+                Ok(chunk) => chunk.run(self.budget, control, &keeping, &mut submitted)?,
                 Err(larger) => Ended::Outgrown(larger),
             };
             match ended {
                 Ended::Outgrown(larger) => form = larger,
-                Ended::Done(chunk) => {
-                    check_conservation(&chunk.tally, &replicas)?;
-                    result.tally.merge(&chunk.tally);
-                    result.loads.extend(chunk.loads);
-                    start = replicas.end;
+                Ended::Finished(shown) => {
+                    partial.left.drain(..plan.replicas as usize);
+                    partial = partial.merged(shown.partial);
+                    partial.left.sort_unstable_by_key(|(replica, _)| *replica);
+                    loads.extend(shown.loads);
+                    if !partial.left.is_empty() {
+                        if keeper.is_due() {
+                            keeper.keep(&partial);
+                        }
+                        if control.is_cancelled() {
+                            return Err(BackendError::Cancelled);
+                        }
+                    }
                 }
             }
         }
-        Ok(result)
+        check_conservation(&partial.tally, &block)?;
+        Ok(BlockResult { tally: partial.tally, loads })
+    }
+}
+
+/// Rounds by which a replica of a chunk may be ahead of another; a shader adds a submission's to it.
+const REACH: u64 = 1 << 31;
+
+/// The next round of a replica.
+fn next_round((_, begun): &Left) -> u64 {
+    begun.as_ref().map_or(0, |begun| begun.round)
+}
+
+/// The first and the last of the next rounds.
+fn rounds_of(left: &[Left]) -> (u64, u64) {
+    left.iter().map(next_round).fold((u64::MAX, 0), |(least, most), round| (least.min(round), most.max(round)))
+}
+
+/// How many replicas, the first and those behind it, can be in one chunk.
+fn within_reach(left: &[Left]) -> u64 {
+    let mut span = (u64::MAX, 0);
+    let fits = |replica: &&Left| {
+        let round = next_round(replica);
+        span = (span.0.min(round), span.1.max(round));
+        span.1 - span.0 < REACH
+    };
+    left.iter().take_while(fits).count() as u64
+}
+
+/// Whether these do not follow each other, or are at different rounds.
+fn is_staggered(left: &[Left]) -> bool {
+    let follows = |pair: &[Left]| pair[0].0 + 1 == pair[1].0 && next_round(&pair[0]) == next_round(&pair[1]);
+    !left.windows(2).all(follows)
+}
+
+/// The keeper of a block, for one of its chunks.
+struct Keeping<'a> {
+    keeper: &'a dyn Keeper,
+    /// What the chunks before have shown.
+    tally: &'a Tally,
+    /// The replicas left that are not in the chunk.
+    others: &'a [Left],
+}
+
+impl Keeping<'_> {
+    fn is_due(&self) -> bool {
+        self.keeper.is_due()
+    }
+
+    /// Keeps the block, of which `chunk` is in the middle.
+    fn keep(&self, chunk: Partial) {
+        let rest = Partial { tally: self.tally.clone(), left: self.others.to_vec() };
+        self.keeper.keep(&rest.merged(chunk));
     }
 }
 
@@ -209,9 +286,21 @@ impl Backend for Gpu {
     }
 
     fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        self.run_kept(work, block, control, &Unkept)
+    }
+
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         let Work::Bins(job) = work else { return Err(self.stream().refuse()) };
+        // The loads of finished replicas are not in a snapshot.
+        let keeper = if job.keep_loads { &Unkept } else { keeper };
         // wgpu panics where a device is lost while it waits.
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.block(job, block, control)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.block(job, block, control, keeper)));
         match outcome {
             Ok(Err(BackendError::Device(error))) => match self.device.loss() {
                 Some(reason) => Err(BackendError::Lost(reason)),
@@ -238,5 +327,34 @@ impl Backend for Gpu {
         self.fault = fault;
         self.submissions = 0;
         checked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Begun;
+    use crate::stats::Record;
+
+    #[test]
+    fn replicas_are_together_unless_far_apart_and_staggered_unless_alike() {
+        let at = |rounds: &[(u64, u64)]| -> Vec<Left> {
+            let begun = |round| Begun { round, state: Vec::new(), record: Record::default() };
+            rounds.iter().map(|&(replica, round)| (replica, (round > 0).then(|| Box::new(begun(round))))).collect()
+        };
+        for (rounds, together, staggered) in [
+            (&[(3, 0)][..], 1, false),
+            (&[(3, 0), (4, 0), (5, 0)], 3, false),
+            (&[(3, 7), (4, 7)], 2, false),
+            (&[(3, 7), (5, 7)], 2, true),
+            (&[(3, 7), (4, 8)], 2, true),
+            (&[(3, 0), (4, REACH - 1), (5, 1)], 3, true),
+            (&[(3, REACH), (4, 5), (5, 4), (6, 0), (7, 9)], 3, true),
+            (&[(3, 1), (4, 5), (5, REACH + 1), (6, 0)], 2, true),
+        ] {
+            let left = at(rounds);
+            assert_eq!((within_reach(&left), is_staggered(&left)), (together, staggered), "{rounds:?}");
+        }
+        assert_eq!(rounds_of(&at(&[(3, 7), (4, 2), (5, 9)])), (2, 9));
     }
 }

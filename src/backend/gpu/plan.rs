@@ -80,7 +80,7 @@ pub(super) struct Plan {
     pub(super) most_counted: u64,
 }
 
-/// Plans `replicas` replicas of `job` on `device`.
+/// Plans `replicas` replicas of `job` on `device`, which follow each other and are at the same round.
 pub(super) fn plan(
     device: &Device,
     tuning: &Tuning,
@@ -110,6 +110,7 @@ pub(super) fn plan(
         multiply,
         subgroups,
         wide: form.wide,
+        staggered: false,
         workgroup,
         levels: form.levels,
         measure: job.schedule.measure,

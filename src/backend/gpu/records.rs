@@ -35,6 +35,8 @@ pub struct State {
     pub departed: u32,
     pub empty: u32,
     pub highest: u32,
+    pub replica: u32,
+    pub ahead: u32,
 }
 
 /// Power sums in words, lowest first.
