@@ -10,6 +10,7 @@ use leakybins::backend::{Control, StreamKind};
 use leakybins::journal::{Contents, Entry, Journal, JournalError, Merged, Subject, merge};
 use leakybins::process::ProcessSpec;
 use leakybins::process::leaky::{Arrivals, Parameters};
+use leakybins::process::repeated;
 use leakybins::process::start::Start;
 use leakybins::profile::PROFILE_STREAM_VERSION;
 use leakybins::report::{Format, Render};
@@ -299,6 +300,13 @@ fn the_id_is_the_digest_of_all_that_changes_the_samples() {
     assert_eq!(Header::new(&Spec { confidence: confidence(0.5), ..spec() }, &none).id(), digest);
     let ruled = |level| Header::new(&Spec { rel_err: Some(0.5), confidence: confidence(level), ..spec() }, &none).id();
     assert_ne!(ruled(0.5), ruled(0.95));
+    // Of the start of a closed process the number of balls counts.
+    let of_balls = |start| {
+        let process = ProcessSpec::Repeated(repeated::Parameters { n: 4, start });
+        Header::new(&Spec { process, ..spec() }, &none).id()
+    };
+    assert_eq!(of_balls(Start::OneBin(12)), of_balls(Start::Random(12)));
+    assert_ne!(of_balls(Start::OneBin(12)), of_balls(Start::OneBin(13)));
 }
 
 #[test]

@@ -155,7 +155,7 @@ pub struct Leaky {
     pub(super) bins: u32,
     pub(super) arrivals: Thresholds,
     /// The law of the same, for rounds that are made to raise a bin.
-    total: Total,
+    pub(super) total: Total,
     pub(super) packing: Packing,
     pub(super) initial: Initial,
     pub(super) expected_balls: f64,
