@@ -11,10 +11,10 @@ use std::hint::black_box;
 fn islands(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tail of 32 islands, with the pilot");
     group.sample_size(10);
-    for (n, d, level) in [(1_000, 2, 20), (1_000_000, 2, 24), (1_000, 3, 12), (64, 1, 60)] {
+    for (n, d, level) in [(1_000, 2, 20), (1_000_000, 2, 24), (1_000, 3, 18), (1_024, 1, 400)] {
         let spec = Spec {
             question: Question::Stationary,
-            process: ProcessSpec::Leaky(Parameters { n, lambda: 0.9, d, ..Parameters::default() }),
+            process: ProcessSpec::Leaky(Parameters { n, lambda: 0.95, d, ..Parameters::default() }),
             states: StreamKind::Profile,
             seed: 1,
             levels: vec![level],

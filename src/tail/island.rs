@@ -6,9 +6,8 @@ use super::plain::{Course, Plain};
 use super::question::Question;
 use super::sources::{Kept, Source, Sources};
 
-/// Visited states that a stage leaves to the next for each of its entrances, and to those after it.
+/// Visited states that a stage leaves to the next for each of its entrances.
 const KEPT_FOR_THE_NEXT: usize = 8;
-const KEPT: usize = 4;
 /// Expected rounds that a path within a horizon is followed where it has left its level again.
 const ROUNDS_AFTER: f64 = 64.0;
 
@@ -70,16 +69,18 @@ impl<'i, 'w, C: Chain> Island<'i, 'w, C> {
         walker.step()?;
         let masses = sources.masses(*chain, &mut walker.counts, stage);
         let (chosen, weight) = sources.choose(&mut walker.stream, &masses, entrances);
+        sources.thin(&mut walker.stream, &masses);
         let kept = Kept::new(&mut walker.stream, KEPT_FOR_THE_NEXT * entrances as usize);
         let mut way = Way { chain: *chain, level, next, counted, question: *question, kept };
         let mut excursions = Vec::with_capacity(chosen.len());
         for (source, number) in chosen.into_iter().zip(0..) {
-            let mut begun = Source { excursion: number, ..source.clone() };
+            let guide = source.guide;
+            let mut begun = Source { excursion: number, ..source };
             walker.step()?;
             walker.round()?;
             chain.force(walker, &mut begun.state, level);
             // An entrance with several bins at the level was as many times as likely to be drawn.
-            begun.weight = weight / source.guide / chain.reaching(&begun.state, level) as f64;
+            begun.weight = weight / guide / chain.reaching(&begun.state, level) as f64;
             begun.left = begun.left.saturating_sub(1);
             let (weight, ancestor) = (begun.weight, begun.ancestor);
             excursions.push(Excursion { weight, ancestor, visits: way.follow(walker, begun)? });
@@ -87,22 +88,11 @@ impl<'i, 'w, C: Chain> Island<'i, 'w, C> {
         Ok(Stage { excursions, states: way.kept.into_sources() })
     }
 
-    /// Adds the states of a stage below the target of index `next` as sources for it and those after it. Those of the
-    /// stage before, which had so many `entrances`, have served its next, and are thinned.
-    pub(super) fn add(
-        &mut self,
-        seen: Stage<C::State>,
-        next: usize,
-        entrances_before: Option<u64>,
-    ) -> Result<(), TailError> {
+    /// Adds the states of a stage below the target of index `next` as sources for it and those after it.
+    pub(super) fn add(&mut self, seen: Stage<C::State>, next: usize) {
         let level = self.sources.targets()[next];
         let below = seen.states.into_iter().filter(|source| source.reached < level).collect();
         self.sources.add(below, seen.excursions.len());
-        if let Some(entrances) = entrances_before {
-            self.walker.step()?;
-            self.sources.thin(&mut self.walker.stream, KEPT * entrances as usize);
-        }
-        Ok(())
     }
 
     /// Contributions to the expected number of entrances to the target of index `target`: of each source of the plain

@@ -33,7 +33,8 @@
 //! plain paths from the start in the place of the chain, entrances at each of their rounds, and excursions that end at the
 //! horizon at the latest. Within a horizon a path that has reached the level is in A until the end; what it does after it
 //! has left the level again hardly matters and is followed by chance, as heavy as it is rare. Some moments are preferred
-//! for entrances, and weighted for that.
+//! for entrances, and weighted for that. Where a few rounds lead from an unusual start to a level, the way there may begin
+//! with plain rounds that are rare themselves: islands are then skewed, and many are needed.
 //!
 //! # Error
 //! An **island** is one independent run of the whole scheme, with plain chains of its own; it is a function of the seed

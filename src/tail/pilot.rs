@@ -139,9 +139,8 @@ impl Plan {
                 if next.is_none() {
                     break;
                 }
-                let before = (stage > 0).then_some(ENTRANCES);
                 stage += further;
-                pilot.add(seen, stage, before)?;
+                pilot.add(seen, stage);
             }
         }
         // A chain without any variance still needs a scale.

@@ -199,7 +199,6 @@ impl Scheme {
         if !plan.stages.is_empty() {
             island.begin(plain.states, plan.stages.iter().map(|stage| stage.0).collect());
         }
-        let mut before = None;
         for (stage, &(level, entrances)) in plan.stages.iter().enumerate() {
             let next = plan.stages.get(stage + 1).map(|next| next.0);
             let end = next.unwrap_or(u64::MAX);
@@ -209,7 +208,7 @@ impl Scheme {
                 |i: usize| seen.excursions.iter().map(move |way| (bins * way.weight * way.visits[i], way.ancestor));
             levels.extend((0..counted.len()).map(|i| Seen::of(of(i))));
             if next.is_some() {
-                island.add(seen, stage + 1, before.replace(entrances))?;
+                island.add(seen, stage + 1);
             }
         }
         Ok(levels)

@@ -4,8 +4,8 @@ use super::chain::Chain;
 use crate::profile::CountTail;
 use crate::rng::stream::Stream;
 
-/// Batches of no more sources are not halved.
-const FEWEST: usize = 64;
+/// Sources that a stage leaves, for each of its excursions, to those after the next.
+const KEPT: usize = 2;
 
 /// A weighted state.
 #[derive(Clone, Debug)]
@@ -43,27 +43,7 @@ pub(super) struct Sources<S> {
     batches: Vec<Batch<S>>,
 }
 
-impl<S> Batch<S> {
-    /// Leaves every r-th source from a random one, r times as heavy, so that at most about `most` are left.
-    fn thin(&mut self, stream: &mut Stream, most: usize) {
-        let ratio = self.sources.len().div_ceil(most);
-        if ratio > 1 {
-            every(&mut self.sources, ratio, stream.below(ratio as u64) as usize);
-            self.sources.iter_mut().for_each(|source| source.weight *= ratio as f64);
-        }
-    }
-}
-
-/// Leaves every `ratio`-th element from that at `offset` on.
-fn every<T>(list: &mut Vec<T>, ratio: usize, offset: usize) {
-    let mut place = 0;
-    list.retain(|_| {
-        place += 1;
-        (place - 1) % ratio == offset
-    });
-}
-
-impl<S> Sources<S> {
+impl<S: Clone> Sources<S> {
     /// The states of the plain chain as sources for all `targets`.
     pub(super) fn new<C: Chain<State = S>>(
         chain: &C,
@@ -133,7 +113,7 @@ impl<S> Sources<S> {
 
     /// Chooses `entrances` sources in proportion to their masses (systematic resampling); returns them and the weight of
     /// each entrance, times the guide of its source. There are none where there is no mass.
-    pub(super) fn choose(&self, stream: &mut Stream, masses: &[Vec<f64>], entrances: u64) -> (Vec<&Source<S>>, f64) {
+    pub(super) fn choose(&self, stream: &mut Stream, masses: &[Vec<f64>], entrances: u64) -> (Vec<Source<S>>, f64) {
         let weight = masses.iter().flatten().sum::<f64>() / entrances as f64;
         let mut chosen = Vec::with_capacity(entrances as usize);
         let mut next = stream.unit() * weight;
@@ -144,27 +124,39 @@ impl<S> Sources<S> {
             sum += mass;
             last = Some(source);
             while next <= sum && (chosen.len() as u64) < entrances {
-                chosen.push(source);
+                chosen.push(source.clone());
                 next += weight;
             }
         }
         // Rounding of the sums may leave out the last one.
         if let Some(last) = last {
-            chosen.resize(entrances as usize, last);
+            chosen.resize(entrances as usize, last.clone());
         }
         (chosen, weight)
     }
 
-    /// Thins the batch of the stage before the last, which has served its next, to at most about `most`, and halves those
-    /// of the stages before it: what a stage contributes to others than the next is small.
-    pub(super) fn thin(&mut self, stream: &mut Stream, most: usize) {
-        let Some((_, stages)) = self.batches.split_first_mut() else { return };
-        let Some((_, served)) = stages.split_last_mut() else { return };
-        let Some((newest, others)) = served.split_last_mut() else { return };
-        newest.thin(stream, most);
-        for batch in others.iter_mut().filter(|batch| batch.sources.len() > FEWEST) {
-            batch.thin(stream, batch.sources.len().div_ceil(2));
+    /// Leaves of the last stage a few sources for each of its excursions, in proportion to their `masses` at its next, as
+    /// far as that goes; each as much heavier as it was likely to be left out.
+    pub(super) fn thin(&mut self, stream: &mut Stream, masses: &[Vec<f64>]) {
+        let (Some(batch), Some(masses)) = (self.batches.last_mut(), masses.last()) else { return };
+        let most = KEPT * batch.excursions;
+        if most == 0 || batch.sources.len() <= most {
+            return;
         }
+        let spacing = masses.iter().sum::<f64>() / most as f64;
+        let (mut sum, mut next) = (0.0, stream.unit());
+        let mut of_source = masses.iter();
+        batch.sources.retain_mut(|source| {
+            let mass = of_source.next().expect("each source has its mass");
+            let kept = if *mass >= spacing { 1.0 } else { mass / spacing };
+            sum += kept;
+            if kept == 0.0 || sum < next {
+                return false;
+            }
+            next += 1.0;
+            source.weight /= kept;
+            true
+        });
     }
 }
 
@@ -194,7 +186,8 @@ impl<S: Clone> Kept<S> {
         self.seen += 1;
         if self.sources.len() > self.most {
             let wanted = (self.offset >> self.doublings & 1) as usize;
-            every(&mut self.sources, 2, wanted);
+            let mut place = 0..;
+            self.sources.retain(|_| place.next().is_some_and(|at: usize| at % 2 == wanted));
             self.doublings += 1;
         }
     }
