@@ -81,7 +81,8 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Version of everything that fixes the numbers of a result beside
-/// [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION): the pilot, the stages, the order of draws.
+/// [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION): the pilot, the stages, the order of draws; for single
+/// bins also their starts and arrival tables, so that a new [`STREAM_VERSION`](crate::rng::STREAM_VERSION) raises this one.
 pub const TAIL_VERSION: u32 = 2;
 
 /// Fewest islands, those at the first look at the error.
