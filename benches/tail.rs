@@ -1,7 +1,7 @@
 //! Time of an island: rare max loads of many bins with two choices, and with one choice.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use leakybins::backend::Control;
+use leakybins::backend::{Control, StreamKind};
 use leakybins::process::ProcessSpec;
 use leakybins::process::leaky::Parameters;
 use leakybins::stats::interval::Confidence;
@@ -15,6 +15,7 @@ fn islands(criterion: &mut Criterion) {
         let spec = Spec {
             question: Question::Stationary,
             process: ProcessSpec::Leaky(Parameters { n, lambda: 0.95, d, ..Parameters::default() }),
+            states: StreamKind::Profile,
             seed: 1,
             levels: vec![level],
             confidence: Confidence::new(0.95).expect("a confidence"),

@@ -5,11 +5,12 @@
 
 #![allow(clippy::print_stdout, reason = "statistics and bounds belong to a test's output")]
 
-use leakybins::backend::Control;
-use leakybins::process::ProcessSpec;
-use leakybins::process::leaky::LeakyProfile;
-use leakybins::process::leaky::{Arrivals, Parameters};
+use leakybins::backend::{Control, StreamKind};
+use leakybins::process::leaky::{Arrivals, Leaky, LeakyProfile, Parameters};
+use leakybins::process::repeated::{self, RepeatedProfile};
+use leakybins::process::tetris::{self, TetrisProfile};
 use leakybins::process::{Measure, start::Start};
+use leakybins::process::{Process, ProcessSpec, TailBins, capped};
 use leakybins::profile::{CountTail, Profile, ProfileChain, TailChain, Thrower, Watch};
 use leakybins::rng::stream::Stream;
 use leakybins::rng::{Domain, Draws};
@@ -25,6 +26,7 @@ fn spec(parameters: Parameters, levels: impl IntoIterator<Item = u64>, islands: 
     Spec {
         question: Question::Stationary,
         process: ProcessSpec::Leaky(parameters),
+        states: StreamKind::Profile,
         seed: 1,
         levels: levels.into_iter().collect(),
         confidence: Confidence::new(0.95).expect("a confidence"),
@@ -77,15 +79,7 @@ fn few_bins_have_the_exact_stationary_tail() {
         (3, 0.8, 2, Arrivals::Fixed),
         (4, 0.5, 2, Arrivals::Binomial),
     ] {
-        let parameters = Parameters { n, lambda, d, arrivals, ..Parameters::default() };
-        let cap = if n == 2 { 60 } else { 30 };
-        let law = SmallChain::new(&parameters, cap).expect("a small chain").stationary().expect("it settles");
-        let exceedance = |k: u64| law.max_load[k as usize..].iter().rev().sum::<f64>();
-        let highest = (1..).take_while(|&k| exceedance(k) > 1e-13).last().expect("some level");
-        let outcome = estimate(&spec(parameters.clone(), 1..=highest, 32));
-        println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
-        let lowest = assert_exact(&format!("{parameters:?}"), &outcome, exceedance);
-        assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
+        assert_small_chain(&Parameters { n, lambda, d, arrivals, ..Parameters::default() }, StreamKind::Profile);
     }
 }
 
@@ -112,10 +106,12 @@ fn few_bins_have_the_exact_tail_at_a_round() {
         let exceedance = |k: u64| law.max_load[k as usize..].iter().rev().sum::<f64>();
         let highest = (1..).take_while(|&k| exceedance(k) > 1e-10).last().expect("some level");
         let question = Question::AtRound(round);
-        let outcome = estimate(&Spec { question, ..spec(parameters.clone(), 1..=highest, 64) });
-        println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
-        let lowest = assert_exact(&format!("{parameters:?} {question}"), &outcome, exceedance);
-        assert!(lowest < 1e-8 || round == 1, "the levels reach far: {lowest:e}");
+        for states in [StreamKind::Profile, StreamKind::Bins] {
+            let outcome = estimate(&Spec { question, states, ..spec(parameters.clone(), 1..=highest, 64) });
+            println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+            let lowest = assert_exact(&format!("{parameters:?} {question}, {states}"), &outcome, exceedance);
+            assert!(lowest < 1e-8 || round == 1, "the levels reach far: {lowest:e}");
+        }
     }
 }
 
@@ -138,6 +134,48 @@ fn few_bins_have_the_exact_tail_within_a_horizon() {
         let lowest = assert_exact(&format!("{parameters:?} {question}"), &outcome, reached);
         assert!(lowest < 1e-8 || rounds == 1, "the levels reach far: {lowest:e}");
     }
+}
+
+#[test]
+fn few_bins_have_it_bin_by_bin() {
+    for (n, lambda, d, arrivals) in [
+        (2, 0.5, 1, Arrivals::Binomial),
+        (3, 0.75, 3, Arrivals::Poisson),
+        (3, 0.8, 2, Arrivals::Fixed),
+        (4, 0.5, 2, Arrivals::Binomial),
+    ] {
+        assert_small_chain(&Parameters { n, lambda, d, arrivals, ..Parameters::default() }, StreamKind::Bins);
+    }
+}
+
+/// Compares all levels with the exact chain of few bins.
+fn assert_small_chain(parameters: &Parameters, states: StreamKind) {
+    let cap = if parameters.n == 2 { 60 } else { 30 };
+    let law = SmallChain::new(parameters, cap).expect("a small chain").stationary().expect("it settles");
+    let exceedance = |k: u64| law.max_load[k as usize..].iter().rev().sum::<f64>();
+    let highest = (1..).take_while(|&k| exceedance(k) > 1e-13).last().expect("some level");
+    let outcome = estimate(&Spec { states, ..spec(parameters.clone(), 1..=highest, 32) });
+    println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+    let lowest = assert_exact(&format!("{parameters:?}, {states}"), &outcome, exceedance);
+    assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
+}
+
+#[test]
+fn single_bins_and_profiles_have_the_same_tail() {
+    let asked = spec(Parameters { n: 100, ..Parameters::default() }, 6..=18, 64);
+    let [bins, profiles] = [StreamKind::Bins, StreamKind::Profile].map(|states| {
+        let outcome = estimate(&Spec { states, ..asked.clone() });
+        println!("{states}: {:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+        outcome
+    });
+    for (a, b) in bins.levels.iter().zip(&profiles.levels) {
+        let error = relative_error(a, bins.islands).hypot(relative_error(b, profiles.islands));
+        let z = (a.probability / b.probability - 1.0) / error;
+        println!("k {}: {:.4e} and {:.4e}, z {z:.2}, bound {BOUND}", a.k, a.probability, b.probability);
+        assert!(z.abs() < BOUND, "k {}: {} and {}", a.k, a.probability, b.probability);
+    }
+    let lowest = profiles.levels.last().expect("some level").probability;
+    assert!(lowest < 1e-12, "the levels reach far: {lowest:e}");
 }
 
 #[test]
@@ -249,6 +287,7 @@ fn the_probability_of_one_round_is_not_that_of_the_level() {
 /// level, for every law of arrivals.
 #[test]
 fn forced_entrances_are_unbiased() {
+    const DRAWS: u32 = 40_000;
     for arrivals in [Arrivals::Binomial, Arrivals::Poisson, Arrivals::Fixed] {
         for (n, lambda, d, level) in [(2, 0.9, 1, 1), (2, 0.9, 2, 1), (3, 0.8, 2, 1), (3, 0.5, 3, 1), (3, 0.9, 2, 2)] {
             let start = Start::Each(level as u32 - 1);
@@ -263,25 +302,145 @@ fn forced_entrances_are_unbiased() {
             let (mut thrower, mut counts, mut expected) = (Thrower::default(), CountTail::default(), Vec::new());
             let source = chain.start(&mut stream, &mut thrower).bins;
             chain.expected_reaching(&mut counts, &source, &[level], &mut expected);
-            const DRAWS: u32 = 40_000;
-            let (mut sum, mut squares) = (0.0, 0.0);
-            for _ in 0..DRAWS {
+            let reaching = (0..DRAWS).map(|_| {
                 let mut next = source.clone();
                 chain.force(&mut stream, &mut thrower, &mut counts, &mut next, level);
                 assert_eq!(next.bins(), n);
-                let reached: u64 = next.levels().iter().filter(|at| at.load >= level).map(|at| at.bins).sum();
-                let value = expected[0] / reached as f64;
-                sum += value;
-                squares += value * value;
-            }
-            let mean = sum / f64::from(DRAWS);
-            let error = ((squares / f64::from(DRAWS) - mean * mean).max(0.0) / f64::from(DRAWS)).sqrt();
-            // Where a single bin reaches the level in every draw there is no error but rounding.
-            let z = (mean - p).abs() / (error + 1e-12);
-            println!("{parameters:?}, level {level}: {mean:.6} for {p:.6}, z {z:.2}, bound 5");
-            assert!(z < 5.0, "{parameters:?}: {mean} for {p}");
+                next.levels().iter().filter(|at| at.load >= level).map(|at| at.bins).sum()
+            });
+            assert_unbiased(&format!("{parameters:?}, level {level}"), expected[0], reaching, p);
+
+            let process = Leaky::new(&parameters).expect("valid parameters");
+            let mut source = vec![0; n as usize];
+            process.start(3, 0, &mut source);
+            let by_profile = expected[0];
+            TailBins::expected_reaching(&process, &mut counts, &source, &[level], &mut expected);
+            assert_eq!(expected, [by_profile; 2]);
+            let reaching = (0..DRAWS).map(|_| {
+                let mut next = source.clone();
+                TailBins::force(&process, &mut stream, &mut thrower, &mut counts, &mut next, level);
+                next.iter().filter(|load| u64::from(**load) >= level).count() as u64
+            });
+            assert_unbiased(&format!("{parameters:?}, level {level}, bin by bin"), expected[1], reaching, p);
         }
     }
+}
+
+/// Compares E[S / N], S expected bins that reach a level, of which N do, with the probability `p` that some bin does.
+fn assert_unbiased(what: &str, expected: f64, reaching: impl ExactSizeIterator<Item = u64>, p: f64) {
+    let draws = reaching.len() as f64;
+    let (sum, squares) = reaching.fold((0.0, 0.0), |(sum, squares), reached| {
+        let value = expected / reached as f64;
+        (sum + value, squares + value * value)
+    });
+    let mean = sum / draws;
+    let error = ((squares / draws - mean * mean).max(0.0) / draws).sqrt();
+    // Where a single bin reaches the level in every draw there is no error but rounding.
+    let z = (mean - p).abs() / (error + 1e-12);
+    println!("{what}: {mean:.6} for {p:.6}, z {z:.2}, bound 5");
+    assert!(z < 5.0, "{what}: {mean} for {p}");
+}
+
+/// A spec of another process.
+fn spec_of(process: ProcessSpec, levels: impl IntoIterator<Item = u64>, islands: u64) -> Spec {
+    Spec { process, ..spec(Parameters::default(), levels, islands) }
+}
+
+/// Levels from 1 on as long as their exact probability is above 1e-13.
+fn levels_in_reach(exact: impl Fn(u64) -> f64) -> impl Iterator<Item = u64> {
+    (1..).take_while(move |&k| exact(k) > 1e-13)
+}
+
+#[test]
+fn repeated_has_the_exact_stationary_tail() {
+    let mut lowest = 1.0f64;
+    for (n, balls) in [(3u32, 20u32), (5, 12), (9, 9)] {
+        let loads: Vec<u32> = (0..n).map(|bin| balls / n + u32::from(bin < balls % n)).collect();
+        let law = theory::repeated::small_chain(&loads).expect("a small chain").stationary().expect("it settles");
+        let exceedance = |k: u64| law.max_load.iter().skip(k as usize).rev().sum::<f64>();
+        // However the balls begin.
+        let start = Start::OneBin(balls);
+        let process = ProcessSpec::Repeated(repeated::Parameters { n: n.into(), start });
+        let levels = levels_in_reach(exceedance).skip_while(|&k| exceedance(k) > 0.999);
+        let outcome = estimate(&spec_of(process.clone(), levels, 32));
+        println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+        lowest = lowest.min(assert_exact(&format!("{process:?}"), &outcome, exceedance));
+
+        // From there the balls are thrown one a round, and then more.
+        let mut loads = vec![0; n as usize];
+        loads[0] = balls;
+        let law = &theory::repeated::small_chain(&loads).expect("a small chain").at_rounds(&[6])[0];
+        let exceedance = |k: u64| law.max_load.iter().skip(k as usize).rev().sum::<f64>();
+        let levels = levels_in_reach(exceedance).skip_while(|&k| exceedance(k) > 0.999);
+        let asked = Spec { question: Question::AtRound(6), ..spec_of(process.clone(), levels, 64) };
+        assert_exact(&format!("{process:?}, {}", asked.question), &estimate(&asked), exceedance);
+    }
+    // Stationary laws of small chains reach no further; from one ball a bin it is a long way.
+    let process = ProcessSpec::Repeated(repeated::Parameters { n: 9, start: Start::Each(1) });
+    let law = &theory::repeated::small_chain(&[1; 9]).expect("a small chain").at_rounds(&[2])[0];
+    let exceedance = |k: u64| law.max_load.iter().skip(k as usize).rev().sum::<f64>();
+    let levels = levels_in_reach(exceedance).skip_while(|&k| exceedance(k) > 0.999);
+    let asked = Spec { question: Question::AtRound(2), ..spec_of(process, levels, 64) };
+    let furthest = assert_exact("9 balls after 2 rounds", &estimate(&asked), exceedance);
+    assert!(lowest < 1e-5 && furthest < 1e-6, "the levels reach far: {lowest:e}, {furthest:e}");
+}
+
+/// The loads after a throw are those of the leaky bins before the deletions: one more, but for 0.
+#[test]
+fn tetris_has_the_exact_stationary_tail() {
+    for (n, lambda, cap) in [(2, 0.7, 60), (3, 0.6, 50), (4, 0.5, 34)] {
+        let parameters = tetris::Parameters { n, lambda, start: Start::Empty };
+        let chain = SmallChain::new(&parameters.as_leaky(), cap).expect("a small chain");
+        let law = chain.stationary().expect("it settles");
+        let exceedance = |k: u64| law.max_load.iter().skip(k as usize - 1).rev().sum::<f64>();
+        let levels: Vec<u64> = levels_in_reach(exceedance).skip(1).collect();
+        let outcome = estimate(&spec_of(ProcessSpec::Tetris(parameters.clone()), levels, 32));
+        println!("{:?}, {} rounds, {:?}", outcome.stages, outcome.rounds, outcome.elapsed);
+        let lowest = assert_exact(&format!("{parameters:?}"), &outcome, exceedance);
+        assert!(lowest < 1e-11, "the levels reach far: {lowest:e}");
+    }
+}
+
+/// As [`forced_entrances_are_unbiased`], for rounds that begin with their deletions.
+#[test]
+fn throws_after_deletions_are_unbiased() {
+    const DRAWS: u32 = 40_000;
+    let check = |what: &str, chain: &dyn ProfileChain, level: u64, p: f64| {
+        let mut stream = Stream::new(&Draws::new(4, 0, 0), Domain::Tail);
+        let (mut thrower, mut counts, mut expected) = (Thrower::default(), CountTail::default(), Vec::new());
+        let source = chain.start(&mut stream, &mut thrower).bins;
+        let chain = chain.tail().expect("it has that form");
+        chain.expected_reaching(&mut counts, &source, &[level], &mut expected);
+        let reaching = (0..DRAWS).map(|_| {
+            let mut next = source.clone();
+            chain.force(&mut stream, &mut thrower, &mut counts, &mut next, level);
+            assert_eq!(next.bins(), source.bins());
+            next.levels().iter().filter(|at| at.load >= level).map(|at| at.bins).sum()
+        });
+        assert_unbiased(&format!("{what}, level {level}"), expected[0], reaching, p);
+    };
+    let reached = |law: &theory::ChainLaw, level: u64| law.max_load[level as usize..].iter().rev().sum::<f64>();
+    for (n, each, level) in [(2, 1, 1), (2, 2, 3), (3, 1, 2), (3, 2, 3), (4, 3, 4)] {
+        let start = Start::Each(each);
+        let law = &theory::repeated::small_chain(&vec![each; n]).expect("a small chain").at_rounds(&[1])[0];
+        let parameters = repeated::Parameters { n: n as u64, start };
+        let chain = RepeatedProfile::new(&parameters).expect("valid");
+        check(&format!("{parameters:?}"), &chain, level, reached(law, level));
+
+        let parameters = tetris::Parameters { n: n as u64, lambda: 0.9, start: Start::Each(each) };
+        let before = leaky_start(&parameters, each - 1);
+        let law = &SmallChain::new(&before, 20).expect("a small chain").at_rounds(&[1])[0];
+        // A leaky bin that is left with `level - 1` had one more.
+        if level > 1 {
+            let chain = TetrisProfile::new(&parameters).expect("valid");
+            check(&format!("{parameters:?}"), &chain, level, reached(law, level - 1));
+        }
+    }
+}
+
+/// The leaky bins that begin with `each` balls in every bin.
+fn leaky_start(parameters: &tetris::Parameters, each: u32) -> Parameters {
+    Parameters { start: Start::Each(each), ..parameters.as_leaky() }
 }
 
 #[test]
@@ -344,6 +503,29 @@ fn questions_without_an_answer_are_refused() {
         (spec(Parameters { n: 0, ..small() }, [3], 64), "n = 0 is not allowed"),
         (spec(Parameters { lambda: 0.0, ..small() }, [3], 64), "a max load of 1 cannot be reached"),
         (spec(Parameters { n: 1, ..small() }, [3], 64), "a max load of 1 cannot be reached"),
+        (
+            spec_of(ProcessSpec::Tetris(tetris::Parameters { lambda: 1.0, ..Default::default() }), [3], 64),
+            "there is no stationary state",
+        ),
+        (
+            spec_of(ProcessSpec::Repeated(repeated::Parameters { n: 4, start: Start::Each(2) }), [9], 64),
+            "a max load of 9 cannot be reached",
+        ),
+        (
+            spec_of(ProcessSpec::Repeated(repeated::Parameters { n: 4, start: Start::MeanField }), [3], 64),
+            "the number of balls follows from the start",
+        ),
+        (
+            spec_of(ProcessSpec::Capped(capped::Parameters { n: 4, ..Default::default() }), [1], 64),
+            "the process capped cannot be conditioned on rare max loads (it has no form",
+        ),
+        (
+            Spec {
+                states: StreamKind::Bins,
+                ..spec_of(ProcessSpec::Repeated(repeated::Parameters::default()), [3], 64)
+            },
+            "the process repeated cannot be conditioned on rare max loads with --states bins",
+        ),
         (spec(small(), [500], 64), "cannot be reached, or with a probability below 1e-290"),
     ] {
         let said = refused(spec);

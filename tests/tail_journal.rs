@@ -6,10 +6,11 @@
 #[path = "common/memory.rs"]
 mod memory;
 
-use leakybins::backend::Control;
+use leakybins::backend::{Control, StreamKind};
 use leakybins::journal::{Contents, Entry, Journal, JournalError, Merged, Subject, merge};
 use leakybins::process::ProcessSpec;
 use leakybins::process::leaky::{Arrivals, Parameters};
+use leakybins::process::repeated;
 use leakybins::process::start::Start;
 use leakybins::profile::PROFILE_STREAM_VERSION;
 use leakybins::report::{Format, Render};
@@ -30,6 +31,7 @@ fn spec() -> Spec {
     let parameters = Parameters { n: 3, lambda: 0.75, d: 2, arrivals: Arrivals::Binomial, ..Parameters::default() };
     Spec {
         question: Question::Stationary,
+        states: StreamKind::Profile,
         process: ProcessSpec::Leaky(parameters),
         seed: 7,
         levels: vec![1, 3, 5, 8],
@@ -290,7 +292,7 @@ fn the_id_is_the_digest_of_all_that_changes_the_samples() {
     let lines = format!(
         "levels=[1,3,5,8]\nmax_islands=40\nparameters.arrivals=\"binomial\"\nparameters.d=2\nparameters.lambda=0.75\n\
          parameters.n=3\nparameters.start=\"empty\"\nprocess=\"leaky\"\nprofile_stream_version={PROFILE_STREAM_VERSION}\n\
-         question=\"stationary\"\nseed=7\ntail_version={TAIL_VERSION}\n"
+         question=\"stationary\"\nseed=7\nstates=\"profile\"\ntail_version={TAIL_VERSION}\n"
     );
     let digest: String = Sha256::digest(lines).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(Header::new(&spec(), &none).id(), digest);
@@ -298,6 +300,13 @@ fn the_id_is_the_digest_of_all_that_changes_the_samples() {
     assert_eq!(Header::new(&Spec { confidence: confidence(0.5), ..spec() }, &none).id(), digest);
     let ruled = |level| Header::new(&Spec { rel_err: Some(0.5), confidence: confidence(level), ..spec() }, &none).id();
     assert_ne!(ruled(0.5), ruled(0.95));
+    // Of the start of a closed process the number of balls counts.
+    let of_balls = |start| {
+        let process = ProcessSpec::Repeated(repeated::Parameters { n: 4, start });
+        Header::new(&Spec { process, ..spec() }, &none).id()
+    };
+    assert_eq!(of_balls(Start::OneBin(12)), of_balls(Start::Random(12)));
+    assert_ne!(of_balls(Start::OneBin(12)), of_balls(Start::OneBin(13)));
 }
 
 #[test]

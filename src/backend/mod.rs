@@ -25,6 +25,7 @@ use crate::profile::PROFILE_STREAM_VERSION;
 use crate::run::Schedule;
 use crate::stats::Tally;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::ops::Range;
 
 /// A run bin by bin.
@@ -135,13 +136,22 @@ pub enum BackendError {
 }
 
 /// A way to draw the random numbers of a process. All have the same law, and each its own bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum StreamKind {
     /// Ball by ball into single bins.
     Bins,
     /// Whole numbers of balls and bins, by load.
     Profile,
+}
+
+impl fmt::Display for StreamKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StreamKind::Bins => "bins",
+            StreamKind::Profile => "profile",
+        })
+    }
 }
 
 impl StreamKind {

@@ -6,7 +6,7 @@ use super::journal::{JournalFlags, Journaled, describe};
 use super::output::{Output, seed};
 use super::progress::Progress;
 use super::signals::interruptible;
-use crate::backend::BackendError;
+use crate::backend::{BackendError, StreamKind};
 use crate::grid;
 use crate::number::count;
 use crate::process::ProcessSpec;
@@ -19,12 +19,13 @@ const EXAMPLES: &str = "\
 Examples:
   leakybins tail leaky --n 1e6 --levels 8..40 --rel-err 0.02
   leakybins tail leaky --n 1000 --levels 20 --arrivals poisson --seed 1
+  leakybins tail repeated --n 1024 --levels 8..24
   leakybins tail leaky --n 1000 --levels 8..20 --within 1000 --start mean-field
   leakybins tail leaky --d 1 --levels 60..400+20 --max-islands 256 --format json -o tail.json --plot tail.svg
   leakybins tail leaky --n 1024 --d 1 --levels 40..160+20 --max-islands 1024 --out long.jsonl
   leakybins tail leaky --n 1024 --d 1 --levels 40..160+20 --max-islands 1024 --seed 1 --shard 3/8 --out shard-3.jsonl
 
-P(max load >= k) after the deletions of a round: in the stationary state, at a round from the start, or in the worst of
+P(max load >= k) at the end of a round: in the stationary state, at a round from the start, or in the worst of
 some rounds. It runs on the CPU; the same seed and parameters give the same result with any number of threads. Ctrl-C or
 SIGTERM stops without a result; a second one stops at once. With --out all finished islands are kept, each a block of its
 own: the same command goes on.";
@@ -52,6 +53,10 @@ struct Asked {
     /// Levels k of which P(max load >= k) is estimated
     #[arg(long, global = true, value_name = "GRID", default_value = "8..24")]
     levels: grid::Counts,
+    /// What a state of the chain is: how many bins have each load, or the load of each bin [default: profile where the
+    /// process has such a form, else bins]
+    #[arg(long, global = true, value_enum)]
+    states: Option<StreamKind>,
     /// Ask for the max load after this round, from the start, instead of the stationary state
     #[arg(long, global = true, value_name = "ROUND", value_parser = count, conflicts_with = "within")]
     at_round: Option<u64>,
@@ -79,13 +84,15 @@ struct Asked {
 impl TailArgs {
     /// The specification, whose seed may be still to choose.
     fn spec(&self) -> anyhow::Result<Spec> {
-        let Asked { ref levels, at_round, within, rel_err, max_islands, max_time, confidence, seed } = self.question;
+        let Asked { ref levels, at_round, within, states, rel_err, max_islands, max_time, confidence, seed } =
+            self.question;
         let question = match (at_round, within) {
             (Some(round), _) => Question::AtRound(round),
             (None, Some(rounds)) => Question::Within(rounds),
             (None, None) => Question::Stationary,
         };
-        if question == Question::Stationary && !matches!(self.process.start(), Start::Empty | Start::MeanField) {
+        let has_effect = question != Question::Stationary || self.process.is_closed();
+        if !has_effect && !matches!(self.process.start(), Start::Empty | Start::MeanField) {
             let start = self.process.start();
             let reason = format!(
                 "start = {start} has no effect on the stationary state; leave --start out, or ask for --at-round or --within"
@@ -99,6 +106,7 @@ impl TailArgs {
         let spec = Spec {
             process: self.process.clone(),
             question,
+            states: states.unwrap_or_else(|| tail::default_states(&self.process)),
             seed: seed.unwrap_or(0),
             levels,
             confidence: Confidence::new(confidence)?,
@@ -131,8 +139,12 @@ pub(super) fn run(arguments: TailArgs) -> anyhow::Result<Exit> {
     };
     let control = interruptible(journal_flags.when_interrupted())?;
     let progress = Progress::without_end("rounds", spec.process.expected_balls(), output.progress());
+    let backend = match spec.states {
+        StreamKind::Bins => "cpu",
+        StreamKind::Profile => "profile",
+    };
     let Some(mut journaled) = journaled else {
-        threads.start_for("profile", output.quiet)?;
+        threads.start_for(backend, output.quiet)?;
         let outcome = progress.watch(&control, || tail::run(&spec, &control))?;
         destination.publish(&Report::new(&spec, &outcome))?;
         return Ok(Exit::Done);
@@ -142,7 +154,7 @@ pub(super) fn run(arguments: TailArgs) -> anyhow::Result<Exit> {
     if let Some(findings) = journaled.journal.header().map(|header| header.findings().clone()) {
         journaled.begin(Header::new(&spec, &findings))?;
     }
-    threads.start_for("profile", output.quiet)?;
+    threads.start_for(backend, output.quiet)?;
     let outcome = progress.watch(&control, || {
         let part = (&mut journaled.journal, journaled.shard);
         tail::run_journaled(&spec, &control, part)

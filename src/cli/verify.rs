@@ -76,15 +76,19 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Exit> {
             judge(&contents, &verified, backend.name())
         }
         Kind::Tail => {
-            if backend.is_some_and(|backend| backend != Again::Profile) {
-                let reason = "islands are computed on profiles only; leave --backend out";
-                return Err(Refused(reason.to_owned()).into());
-            }
             let contents = Contents::<tail::Header>::read(journal)?;
             warn_if_torn(&contents);
+            let (own, name) = match contents.header().spec().states {
+                StreamKind::Bins => (Again::Cpu, "cpu"),
+                StreamKind::Profile => (Again::Profile, Profiles.name()),
+            };
+            if backend.is_some_and(|backend| backend != own) {
+                let reason = format!("the islands of this journal are computed by {name} only; leave --backend out");
+                return Err(Refused(reason).into());
+            }
             let (chosen, control) = begin(arguments)?;
             let verified = tail::verify(&contents, chosen, &control)?;
-            judge(&contents, &verified, Profiles.name())
+            judge(&contents, &verified, name)
         }
     }
 }

@@ -10,11 +10,13 @@ mod observe;
 mod registry;
 pub mod repeated;
 pub mod start;
+mod tail;
 pub mod tetris;
 
 pub use model::Model;
 pub use observe::{Measure, Observable, ObservableKind, Observation};
 pub use registry::{Form, ProcessGrid, ProcessSpec};
+pub use tail::TailBins;
 
 use crate::profile;
 use crate::rng::Draws;
@@ -61,6 +63,11 @@ pub trait Process: fmt::Debug + Send + Sync {
 
     /// What the GPU needs to know.
     fn kernel(&self) -> Kernel<'_>;
+
+    /// The process as rare max loads need it ([`crate::tail`]), if it can be conditioned on them bin by bin.
+    fn tail(&self) -> Option<&dyn TailBins> {
+        None
+    }
 }
 
 /// A process on the GPU.

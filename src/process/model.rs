@@ -21,6 +21,11 @@ pub trait Model: fmt::Debug {
     /// The same process with other initial loads.
     fn with_start(&self, start: Start) -> ProcessSpec;
 
+    /// Initial loads from which the stationary state is near: of what this process has, the best.
+    fn stationary_start(&self) -> Start {
+        Start::MeanField
+    }
+
     /// Balls that are expected to be thrown in one round of one replica.
     fn expected_balls(&self) -> f64;
 

@@ -18,7 +18,9 @@ use super::{
 };
 use crate::grid;
 use crate::number;
-use crate::profile::{Balls, ProfileChain, State, Thrower, Watch, one_choice_work};
+use crate::profile::{
+    Balls, CountTail, Profile, ProfileChain, State, TailChain, Throw, Thrower, Total, Watch, one_choice_work,
+};
 use crate::rng::bounded::Packing;
 use crate::rng::lanes::Lanes;
 use crate::rng::stream::Stream;
@@ -127,6 +129,14 @@ impl Model for Parameters {
 
     fn with_start(&self, start: Start) -> ProcessSpec {
         ProcessSpec::Repeated(Self { start, ..self.clone() })
+    }
+
+    fn stationary_start(&self) -> Start {
+        // As many balls, at random: one bin that has them all, or a file, may be far from there.
+        match (&self.start, self.balls().map(u32::try_from)) {
+            (Start::OneBin(_) | Start::File(_), Ok(Ok(balls))) if balls <= MAX_START_LOAD => Start::Random(balls),
+            (start, _) => start.clone(),
+        }
     }
 
     fn expected_balls(&self) -> f64 {
@@ -310,5 +320,29 @@ impl ProfileChain for RepeatedProfile {
 
     fn round_work(&self) -> f64 {
         one_choice_work(self.bins, self.drift)
+    }
+
+    fn tail(&self) -> Option<&dyn TailChain> {
+        Some(self)
+    }
+}
+
+impl TailChain for RepeatedProfile {
+    fn expected_reaching(&self, counts: &mut CountTail, profile: &Profile, levels: &[u64], expected: &mut Vec<f64>) {
+        let mut left = profile.clone();
+        let balls = left.serve();
+        Throw::even(Total::Exactly(balls)).expected_reaching(counts, &left, levels, expected);
+    }
+
+    fn force(
+        &self,
+        stream: &mut Stream,
+        thrower: &mut Thrower,
+        counts: &mut CountTail,
+        profile: &mut Profile,
+        level: u64,
+    ) {
+        let balls = profile.serve();
+        Throw::even(Total::Exactly(balls)).force(stream, thrower, counts, profile, level);
     }
 }

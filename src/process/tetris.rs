@@ -18,7 +18,9 @@ use super::{
 };
 use crate::grid;
 use crate::number;
-use crate::profile::{Balls, ProfileChain, State, Thrower, Watch, one_choice_work};
+use crate::profile::{
+    Balls, CountTail, Profile, ProfileChain, State, TailChain, Throw, Thrower, Total, Watch, one_choice_work,
+};
 use crate::rng::bounded::Packing;
 use crate::rng::lanes::Lanes;
 use crate::rng::samplers::Rounded;
@@ -262,5 +264,29 @@ impl ProfileChain for TetrisProfile {
 
     fn round_work(&self) -> f64 {
         one_choice_work(self.bins, self.drift)
+    }
+
+    fn tail(&self) -> Option<&dyn TailChain> {
+        Some(self)
+    }
+}
+
+impl TailChain for TetrisProfile {
+    fn expected_reaching(&self, counts: &mut CountTail, profile: &Profile, levels: &[u64], expected: &mut Vec<f64>) {
+        let mut left = profile.clone();
+        left.serve();
+        Throw::even(Total::Rounded(self.arrivals)).expected_reaching(counts, &left, levels, expected);
+    }
+
+    fn force(
+        &self,
+        stream: &mut Stream,
+        thrower: &mut Thrower,
+        counts: &mut CountTail,
+        profile: &mut Profile,
+        level: u64,
+    ) {
+        profile.serve();
+        Throw::even(Total::Rounded(self.arrivals)).force(stream, thrower, counts, profile, level);
     }
 }

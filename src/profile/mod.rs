@@ -10,12 +10,16 @@
 //! [`PROFILE_STREAM_VERSION`] names that function.
 
 mod counts;
+mod force;
 mod levels;
 mod throw;
+mod total;
 
 pub use counts::{Count, CountTail};
+pub use force::{Raised, Throw};
 pub use levels::{Level, Profile};
 pub use throw::{Balls, Thrower};
+pub use total::Total;
 
 use crate::float;
 use crate::process::Measure;
@@ -102,7 +106,8 @@ pub trait ProfileChain: fmt::Debug + Send + Sync {
 
 /// A chain on profiles, with nothing elsewhere, whose next round can be made to raise a bin to a level.
 ///
-/// A round is its arrivals and its deletions; a bin reaches a level where its load after them is at least that.
+/// A bin reaches a level where its load at the end of a round is at least that. [`Throw`] does both for a round that is
+/// one throw.
 pub trait TailChain: ProfileChain {
     /// Appends the expected number of bins that reach each of `levels` (from 1 on) in the next round, given `profile`.
     ///

@@ -116,6 +116,14 @@ impl Thrower {
         thrown + left
     }
 
+    /// A Poisson number of mean `mean` of balls, wherever they go; drawn as those of `bins` bins, of which there should be
+    /// about as many.
+    pub fn number(&mut self, stream: &mut Stream, mean: f64, bins: u64) -> u64 {
+        self.levels.clear();
+        self.levels.push(Class { load: 0, bins, weight: 1.0 });
+        self.poisson_throw(stream, mean / bins as f64, u64::MAX).expect("no number of balls is too many")
+    }
+
     /// Gives each bin a Poisson number of balls, `mean` times its weight on average, and makes the classes; returns the
     /// total, or `None` where it exceeds `most`.
     fn poisson_throw(&mut self, stream: &mut Stream, mean: f64, most: u64) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! What a chain must be able to do for the stages to climb on it.
 
 use crate::backend::{BackendError, Control};
+use crate::process::TailBins;
 use crate::profile::{CountTail, State, TailChain, Thrower, Watch};
 use crate::rng::stream::Stream;
 use crate::rng::{Domain, Draws};
@@ -93,6 +94,48 @@ impl<'a> Walker<'a> {
     /// Rounds so far, forced ones included.
     pub(super) fn rounds(&self) -> u64 {
         self.rounds
+    }
+}
+
+/// All bins, one by one: as many words a state as they are, and as much work a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bins<'a>(pub(super) &'a dyn TailBins);
+
+impl Bins<'_> {
+    fn loads<'s>(&self, state: &'s [u32]) -> &'s [u32] {
+        &state[..self.0.bins() as usize]
+    }
+}
+
+impl Chain for Bins<'_> {
+    type State = Box<[u32]>;
+
+    fn start(&self, walker: &mut Walker<'_>) -> Box<[u32]> {
+        let mut state = vec![0; self.0.words()].into_boxed_slice();
+        // A start is drawn by a seed: each time another one.
+        self.0.start(walker.stream.bits(), 0, &mut state);
+        state
+    }
+
+    fn advance(&self, walker: &mut Walker<'_>, state: &mut Box<[u32]>) {
+        self.0.advance(&mut walker.stream, state);
+    }
+
+    fn max_load(&self, state: &Box<[u32]>) -> u64 {
+        self.loads(state).iter().max().copied().unwrap_or(0).into()
+    }
+
+    fn reaching(&self, state: &Box<[u32]>, level: u64) -> u64 {
+        self.loads(state).iter().filter(|load| u64::from(**load) >= level).count() as u64
+    }
+
+    fn expected_reaching(&self, counts: &mut CountTail, state: &Box<[u32]>, levels: &[u64], expected: &mut Vec<f64>) {
+        self.0.expected_reaching(counts, state, levels, expected);
+    }
+
+    fn force(&self, walker: &mut Walker<'_>, state: &mut Box<[u32]>, level: u64) {
+        let Walker { stream, thrower, counts, .. } = walker;
+        self.0.force(stream, thrower, counts, state, level);
     }
 }
 

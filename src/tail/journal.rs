@@ -3,7 +3,7 @@
 
 use super::scheme::{Findings, Scheme};
 use super::{Outcome, Question, Seen, Share, Spec, TAIL_VERSION, TailError, climb};
-use crate::backend::{Control, Machine, Profiles, StreamKind};
+use crate::backend::{Control, Host, Machine, Profiles, StreamKind};
 use crate::journal::{Contents, Entry, Journal, JournalError, Kind, Mismatch, Subject, Verified, fields, recompute};
 use crate::process::start::Start;
 use crate::profile::PROFILE_STREAM_VERSION;
@@ -37,8 +37,9 @@ impl Header {
         let (profile_stream_version, tail_version) = (PROFILE_STREAM_VERSION, TAIL_VERSION);
         let mut spec = spec.clone();
         if spec.question == Question::Stationary {
-            // The start is not looked at, and would make two journals of one sample.
-            spec.process = spec.process.with_start(Start::Empty);
+            // But for a number of balls the start is not looked at, and would make two journals of one sample.
+            let start = if spec.process.is_closed() { spec.process.stationary_start() } else { Start::Empty };
+            spec.process = spec.process.with_start(start);
         }
         Self { version, profile_stream_version, tail_version, spec, findings: findings.clone() }
     }
@@ -79,7 +80,7 @@ impl Subject for Header {
         self.spec
             .process
             .with_start(Start::Empty)
-            .build_for(StreamKind::Profile)
+            .build_for(self.spec.states)
             .map(drop)
             .map_err(|error| error.to_string())
     }
@@ -157,7 +158,7 @@ pub fn run_journaled(
                 let (journal, last) = &mut *writer;
                 let now = Instant::now();
                 let elapsed = now - std::mem::replace(&mut **last, now);
-                journal.append(Entry { block: number..number + 1, tally, elapsed, machine: Machine::of(&Profiles) })?;
+                journal.append(Entry { block: number..number + 1, tally, elapsed, machine: machine(spec) })?;
                 Ok::<(), TailError>(())
             })?;
         }
@@ -172,6 +173,14 @@ pub fn run_journaled(
 pub fn replay(contents: &Contents<Header>, confidence: Confidence) -> Result<Outcome, TailError> {
     let header = contents.header();
     climb(header.spec(), header.findings(), confidence, |numbers| Ok(there(contents, numbers)))
+}
+
+/// Where the islands of `spec` are computed.
+fn machine(spec: &Spec) -> Machine {
+    match spec.states {
+        StreamKind::Bins => Machine::of(&Host::cpu()),
+        StreamKind::Profile => Machine::of(&Profiles),
+    }
 }
 
 /// The islands of these numbers that are there, and the time of all up to the last of them.
@@ -198,7 +207,7 @@ pub fn verify(
     let scheme = Scheme::find(spec, control)?;
     let differences = contents.header().differences(&Header::new(spec, &scheme.findings()));
     if !differences.is_empty() {
-        let mismatch = Mismatch { block: 0..spec.max_islands, machine: Machine::of(&Profiles), differences };
+        let mismatch = Mismatch { block: 0..spec.max_islands, machine: machine(spec), differences };
         return Ok(Verified { blocks: 1, mismatches: vec![mismatch] });
     }
     recompute(contents, (fraction, seed), |islands| {

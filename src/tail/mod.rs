@@ -40,7 +40,7 @@
 //! An **island** is one independent run of the whole scheme, with plain chains of its own; it is a function of the seed
 //! and its number. Islands are averaged, and the error is their t interval. Each level comes with diagnostics of what it
 //! rests on and with [`Doubt`]s where the interval cannot be trusted. The burn-in of the plain chain starts from the mean
-//! field and lasts five autocorrelation times.
+//! field, where balls are conserved from as many, and lasts five autocorrelation times.
 //!
 //! It runs on the CPU. A round on a profile takes microseconds whatever n, in double precision and with branches that
 //! differ from one state to the next: nothing that a GPU does better.
@@ -68,7 +68,7 @@ pub use question::{MAX_ROUNDS, Question};
 pub use scheme::Findings;
 pub use share::{Seen, Share};
 
-use crate::backend::{BackendError, Control};
+use crate::backend::{BackendError, Control, StreamKind};
 use crate::journal::JournalError;
 use crate::process::{ParameterError, ProcessSpec};
 use crate::run::stopping;
@@ -81,7 +81,8 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Version of everything that fixes the numbers of a result beside
-/// [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION): the pilot, the stages, the order of draws.
+/// [`PROFILE_STREAM_VERSION`](crate::profile::PROFILE_STREAM_VERSION): the pilot, the stages, the order of draws; for single
+/// bins also their starts and arrival tables, so that a new [`STREAM_VERSION`](crate::rng::STREAM_VERSION) raises this one.
 pub const TAIL_VERSION: u32 = 2;
 
 /// Fewest islands, those at the first look at the error.
@@ -91,17 +92,29 @@ pub const MAX_ISLANDS: u64 = u32::MAX as u64;
 /// Highest level.
 pub const MAX_LEVEL: u64 = 1 << 20;
 
+/// What the states of a chain are where nobody says it: profiles, unless `process` can be made to reach a level bin by bin
+/// only.
+#[must_use]
+pub fn default_states(process: &ProcessSpec) -> StreamKind {
+    let on_profiles = process.build_profile().is_ok_and(|chain| chain.tail().is_some());
+    let bin_by_bin = || process.build().is_ok_and(|process| process.tail().is_some());
+    if !on_profiles && bin_by_bin() { StreamKind::Bins } else { StreamKind::Profile }
+}
+
 /// What is asked: all that fixes the outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The process; in the stationary state its start is not looked at.
+    /// The process; of its start only the number of balls matters in the stationary state, and where that changes not even
+    /// this.
     #[serde(flatten)]
     pub process: ProcessSpec,
+    /// What a state of the chain is: how many bins have each load, or the load of each; see [`default_states`].
+    pub states: StreamKind,
     /// When the levels are to be reached.
     pub question: Question,
     /// Seed of all randomness.
     pub seed: u64,
-    /// Levels k of P(max load >= k), in balls after the deletions of a round; ascending.
+    /// Levels k of P(max load >= k), in balls at the end of a round; ascending.
     pub levels: Vec<u64>,
     /// Confidence of the intervals.
     pub confidence: Confidence,
@@ -148,10 +161,21 @@ pub enum TailError {
     NotStationary,
     /// A process that cannot be made to reach a level.
     #[error(
-        "the process {0} cannot be conditioned on rare max loads (it has no such form on profiles); use `leakybins run` \
-         with many --replicas"
+        "the process {0} cannot be conditioned on rare max loads (it has no form for that, on profiles or bin by bin); \
+         use `leakybins run` with many --replicas"
     )]
     Unsupported(&'static str),
+    /// A process that can be made to reach a level with other states than those asked for.
+    #[error(
+        "the process {process} cannot be conditioned on rare max loads with --states {states} (it has no such form); \
+         leave --states out"
+    )]
+    UnsupportedStates {
+        /// Its name.
+        process: &'static str,
+        /// What was asked for.
+        states: StreamKind,
+    },
     /// Nothing ever gets there, or with a probability that no `f64` holds.
     #[error("a max load of {level} cannot be reached, or with a probability below 1e-290; use lower levels")]
     OutOfReach {
@@ -223,13 +247,12 @@ impl Spec {
         if let Some(seconds) = max_time.filter(|s| !(s.is_finite() && *s > 0.0)) {
             return Err(TailError::MaxTime(seconds));
         }
-        let bins = self.process.bins();
         match self.question.horizon() {
             Some(1..=MAX_ROUNDS) => return Ok(()),
             Some(_) => return Err(TailError::Rounds(self.question)),
             None => {}
         }
-        if bins > 0 && self.process.expected_balls() >= bins as f64 {
+        if self.process.bins() > 0 && self.process.autocorrelation_rounds() == f64::INFINITY {
             return Err(TailError::NotStationary);
         }
         Ok(())
@@ -242,7 +265,9 @@ impl Spec {
     fn memory(&self) -> f64 {
         let n = self.process.bins() as f64;
         let drift = n - self.process.expected_balls();
-        self.process.autocorrelation_rounds().max(3.0 * n / (drift * drift))
+        // Where the balls are always the same there is no such queue.
+        let whole = if self.process.is_closed() { 0.0 } else { 3.0 * n / (drift * drift) };
+        self.process.autocorrelation_rounds().max(whole)
     }
 }
 

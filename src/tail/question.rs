@@ -10,12 +10,12 @@ pub const MAX_ROUNDS: u64 = 1 << 40;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
-    /// After the deletions of a round in the stationary state, whatever the start.
+    /// At the end of a round in the stationary state, whatever the start.
     #[default]
     Stationary,
-    /// After the deletions of this round, counted from 1, from the start.
+    /// At the end of this round, counted from 1, from the start.
     AtRound(u64),
-    /// After the deletions of at least one of so many rounds from the start.
+    /// At the end of at least one of so many rounds from the start.
     Within(u64),
 }
 

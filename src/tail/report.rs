@@ -10,7 +10,8 @@
 //! | `profile_stream_version` | integer | version of the drawn bits of profiles: [`PROFILE_STREAM_VERSION`] |
 //! | `tail_version` | integer | version of the method: [`TAIL_VERSION`] |
 //! | `process` | string | the process, as in `leakybins tail PROCESS` |
-//! | `parameters` | object | its parameters, as in a [run](crate::report::json); `start` has no effect in the stationary state |
+//! | `parameters` | object | its parameters, as in a [run](crate::report::json); in the stationary state `start` has no effect but the number of balls of `repeated` |
+//! | `states` | string | what a state of the chain is: `profile` (how many bins have each load) or `bins` (the load of each) |
 //! | `when` | string | when the level is to be reached: `stationary`, `at round 100`, or `within 100 rounds` |
 //! | `horizon` | integer or null | that round, or number of rounds |
 //! | `seed` | integer | seed of all randomness, below 2^64 |
@@ -28,7 +29,7 @@
 //!
 //! | field | type | meaning |
 //! |---|---|---|
-//! | `k` | integer | the level: P(max load >= k) after the deletions of a round |
+//! | `k` | integer | the level: P(max load >= k) at the end of a round, as a run has it with `--measure post` |
 //! | `method` | string | `plain` (counted along the plain chains), `stage`, or `one-bin` (a bin followed alone) |
 //! | `p` | number | the estimate |
 //! | `low`, `high` | number or null | limits of its t interval over the islands, each level for itself |
@@ -48,6 +49,7 @@
 //! The CSV has the fields of a level as columns, without `doubts`; where something is null the cell is empty.
 
 use super::{Doubt, Estimate, Method, Outcome, Question, Reason, Spec, TAIL_VERSION};
+use crate::backend::StreamKind;
 use crate::process::{Measure, ProcessSpec};
 use crate::profile::PROFILE_STREAM_VERSION;
 use crate::report::{Render, field, grouped, human, parameters, percent, pretty, probability, wrapped};
@@ -72,6 +74,7 @@ pub struct Report<'a> {
     tail_version: u32,
     #[serde(flatten)]
     process: &'a ProcessSpec,
+    states: StreamKind,
     when: String,
     horizon: Option<u64>,
     seed: u64,
@@ -138,6 +141,7 @@ impl<'a> Report<'a> {
             profile_stream_version: PROFILE_STREAM_VERSION,
             tail_version: TAIL_VERSION,
             process: &spec.process,
+            states: spec.states,
             when: spec.question.to_string(),
             horizon: spec.question.horizon(),
             seed: spec.seed,
@@ -157,9 +161,11 @@ impl<'a> Report<'a> {
         let version = env!("CARGO_PKG_VERSION");
         field(out, "process", &[self.process.name().to_owned()])?;
         let mut parameters = parameters(self.process);
-        // The stationary state knows no start.
-        parameters.retain(|text| self.horizon.is_some() || !text.starts_with("start "));
+        // The stationary state knows no start, but how many balls are always there.
+        let has_start = self.horizon.is_some() || self.process.is_closed();
+        parameters.retain(|text| has_start || !text.starts_with("start "));
         field(out, "parameters", &parameters)?;
+        field(out, "states", &[self.states.to_string()])?;
         let done = [format!("islands {}", self.islands), format!("rounds {}", grouped(self.rounds))];
         let time = self.elapsed_s.map(|elapsed| format!("{elapsed:.3} s"));
         field(out, "tail", &done.into_iter().chain(time).collect::<Vec<_>>())?;
@@ -173,7 +179,8 @@ impl<'a> Report<'a> {
         field(out, "version", &[&[format!("leakybins {version}")], &versions[..]].concat())?;
 
         let interval = format!("{} % interval", percent(self.confidence));
-        writeln!(out, "\nmax load M after the deletions of a round, in balls; {}", self.when)?;
+        let measured = self.process.measured(Measure::Post).expect("every round has an end");
+        writeln!(out, "\nmax load M {measured} of a round, in balls; {}", self.when)?;
         writeln!(out, "{:>7} {:>9} {interval:>19} {:>7} {:>9} {:>7} {:>8}", "", "", "rel.", "effective", "ances-", "")?;
         writeln!(
             out,

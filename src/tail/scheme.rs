@@ -1,6 +1,6 @@
 //! What the islands of a run have in common: the chain, and the stages that the pilot found.
 
-use super::chain::{Chain, Profiles, Walker};
+use super::chain::{Bins, Chain, Profiles, Walker};
 use super::estimate::Method;
 use super::island::Island;
 use super::one_bin::OneBin;
@@ -8,12 +8,12 @@ use super::pilot::{Plan, shortest};
 use super::plain::Course;
 use super::question::Question;
 use super::share::{Seen, Share};
-use super::{Spec, TailError};
+use super::{Spec, TailError, default_states};
 use crate::backend::{Control, StreamKind};
 use crate::float::exp;
 use crate::journal::start_sha256;
 use crate::process::start::Start;
-use crate::process::{Form, ProcessSpec};
+use crate::process::{Form, Process, ProcessSpec, TailBins};
 use crate::profile::{Count, ProfileChain, TailChain};
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ pub struct Findings {
 
 /// A run, ready for its islands: each is a function of this and its number.
 pub(super) struct Scheme {
-    chain: Box<dyn ProfileChain>,
+    chain: Form,
     seed: u64,
     question: Question,
     levels: Vec<u64>,
@@ -59,49 +59,56 @@ pub(super) struct Scheme {
 }
 
 impl Scheme {
-    /// Builds the process and runs the pilot. The stationary state is begun from the mean field.
+    /// Builds the process and runs the pilot. The stationary state is begun from near it.
     pub(super) fn find(spec: &Spec, control: &Control) -> Result<Self, TailError> {
-        let build = |process: &ProcessSpec| process.build_for(StreamKind::Profile);
-        let supported = |form| match form {
-            Form::Profile(chain) if chain.tail().is_some() => Ok(chain),
-            _ => Err(TailError::Unsupported(spec.process.name())),
-        };
-        let form = build(&spec.process)?;
+        let form = build(&spec.process, spec.states)?;
         let (question, levels) = (spec.question, &spec.levels);
         let has_file = question != Question::Stationary && matches!(spec.process.start(), Start::File(_));
         let start_sha256 = has_file.then(|| start_sha256(spec.seed, &form));
-        let mut chain = supported(form)?;
-        if question == Question::Stationary {
-            chain = supported(build(&spec.process.with_start(Start::MeanField))?)?;
-        }
+        let form = match question {
+            Question::Stationary => build(&spec.process.with_start(spec.process.stationary_start()), spec.states)?,
+            Question::AtRound(_) | Question::Within(_) => form,
+        };
         let memory = if question == Question::Stationary { spec.memory() } else { 1.0 };
         // Profiles do not know which of their bins was at a level before.
-        let one_bin = chain.one_bin().filter(|_| !matches!(question, Question::Within(_)));
+        let one_bin = one_bin(&form).filter(|_| !matches!(question, Question::Within(_)));
         let walker = &mut Walker::new(spec.seed, u32::MAX, control);
         let mut controls = vec![None; levels.len()];
-        let plan = if let Some(law) = one_bin {
-            let highest = *levels.last().expect("a level is asked for");
-            let bin = OneBin::new(&*chain, law, highest);
-            let find = |walker, variance| {
-                Plan::find(Island::new(&bin, walker, question), (question, levels), memory, variance)
-            };
-            let mut plan = find(walker, VARIANCE)?;
-            for (control, p) in controls.iter_mut().zip(&plan.fractions) {
-                let bins = chain.bins() as f64 * p;
-                let weight = exp(-bins);
-                *control = (chain.bins() > 1 && bins > PAIRS).then_some(if weight < LEAST { 0.0 } else { weight });
+        let plan = match (&form, one_bin) {
+            (Form::Profile(chain), Some(law)) => {
+                let highest = *levels.last().expect("a level is asked for");
+                let bin = OneBin::new(&**chain, law, highest);
+                let find = |walker, variance| {
+                    Plan::find(Island::new(&bin, walker, question), (question, levels), memory, variance)
+                };
+                let mut plan = find(walker, VARIANCE)?;
+                for (control, p) in controls.iter_mut().zip(&plan.fractions) {
+                    let bins = chain.bins() as f64 * p;
+                    let weight = exp(-bins);
+                    *control = (chain.bins() > 1 && bins > PAIRS).then_some(if weight < LEAST { 0.0 } else { weight });
+                }
+                if controls.iter().any(Option::is_some) {
+                    plan = find(&mut Walker::new(spec.seed, u32::MAX, control), VARIANCE_BESIDE_ALL)?;
+                }
+                plan
             }
-            if controls.iter().any(Option::is_some) {
-                plan = find(&mut Walker::new(spec.seed, u32::MAX, control), VARIANCE_BESIDE_ALL)?;
-            }
-            plan
-        } else {
-            Plan::find(Island::new(&Profiles(of(&*chain)), walker, question), (question, levels), memory, VARIANCE)?
+            (Form::Profile(chain), None) => Plan::find(
+                Island::new(&Profiles(of(&**chain)), walker, question),
+                (question, levels),
+                memory,
+                VARIANCE,
+            )?,
+            (Form::Bins(process), _) => Plan::find(
+                Island::new(&Bins(of_bins(&**process)), walker, question),
+                (question, levels),
+                memory,
+                VARIANCE,
+            )?,
         };
         let shortest = shortest(question, memory);
         let beside = Course { every: shortest.looks, looks: shortest.looks.max(PATHS_BESIDE), ..shortest };
         Ok(Self {
-            chain,
+            chain: form,
             seed: spec.seed,
             question,
             levels: levels.clone(),
@@ -143,14 +150,22 @@ impl Scheme {
     /// Computes the island of this number.
     pub(super) fn island(&self, number: u32, control: &Control) -> Result<Share, TailError> {
         let walker = &mut Walker::new(self.seed, number, control);
-        let all = Profiles(of(&*self.chain));
+        let chain = match &self.chain {
+            Form::Profile(chain) => &**chain,
+            Form::Bins(process) => {
+                let bins = Bins(of_bins(&**process));
+                let levels = self.climb(&mut Island::new(&bins, walker, self.question), 1.0)?;
+                return Ok(Share { rounds: walker.rounds(), levels });
+            }
+        };
+        let all = Profiles(of(chain));
         let Some(law) = self.one_bin else {
             let levels = self.climb(&mut Island::new(&all, walker, self.question), 1.0)?;
             return Ok(Share { rounds: walker.rounds(), levels });
         };
         let highest = *self.levels.last().expect("a level is asked for");
-        let bin = OneBin::new(&*self.chain, law, highest);
-        let bins = self.chain.bins();
+        let bin = OneBin::new(chain, law, highest);
+        let bins = chain.bins();
         let mut levels = self.climb(&mut Island::new(&bin, walker, self.question), bins as f64)?;
         // A round of all bins is as many rounds of one.
         let of_one_bin = walker.rounds();
@@ -203,6 +218,33 @@ impl Scheme {
 /// Whether the rounds of all bins say more of a level than one bin with this `control`.
 fn counts_little(control: f64) -> bool {
     control < 0.5
+}
+
+/// The process with `states` that it can be conditioned on.
+fn build(process: &ProcessSpec, states: StreamKind) -> Result<Form, TailError> {
+    let form = process.build_for(states)?;
+    let has_tail = match &form {
+        Form::Profile(chain) => chain.tail().is_some(),
+        Form::Bins(process) => process.tail().is_some(),
+    };
+    match process.name() {
+        _ if has_tail => Ok(form),
+        name if default_states(process) == states => Err(TailError::Unsupported(name)),
+        name => Err(TailError::UnsupportedStates { process: name, states }),
+    }
+}
+
+/// The law of the balls of a bin where one may be followed alone.
+fn one_bin(form: &Form) -> Option<[(f64, Count); 2]> {
+    match form {
+        Form::Profile(chain) => chain.one_bin(),
+        Form::Bins(_) => None,
+    }
+}
+
+/// The form of a process that is known to have it.
+fn of_bins(process: &dyn Process) -> &dyn TailBins {
+    process.tail().expect("it was looked for")
 }
 
 /// The form of a chain that is known to have it.

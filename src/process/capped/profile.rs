@@ -5,10 +5,9 @@
 //! this age are those that have more than f balls after the throw, less those that had so many before.
 
 use super::{AGES, Parameters};
-use crate::process::leaky::ArrivalDraws;
 use crate::process::start::Initial;
 use crate::process::{Measure, ParameterError, profile_bins};
-use crate::profile::{Balls, Profile, ProfileChain, State, Thrower, Watch, one_choice_work};
+use crate::profile::{Balls, Profile, ProfileChain, State, Thrower, Total, Watch, one_choice_work};
 use crate::rng::stream::Stream;
 use crate::stats::{Flow, Further};
 
@@ -20,7 +19,7 @@ const MAX_COMPETING: u64 = 1 << 53;
 pub struct CappedProfile {
     bins: u64,
     capacity: u64,
-    arrivals: ArrivalDraws,
+    arrivals: Total,
     initial: Initial,
     initial_pool: Vec<u64>,
     drift: f64,
@@ -43,7 +42,7 @@ impl CappedProfile {
             let remedy = "use a smaller start or fewer bins";
             return Err(ParameterError::Start { start: parameters.start.to_string(), reason, remedy });
         }
-        let arrivals = ArrivalDraws::new(parameters.arrivals, parameters.lambda, bins);
+        let arrivals = parameters.arrivals.total(parameters.lambda, bins);
         let capacity = parameters.c.finite().unwrap_or(u64::MAX);
         Ok(Self { bins, capacity, arrivals, initial, initial_pool, drift: 1.0 - parameters.lambda })
     }

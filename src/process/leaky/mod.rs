@@ -14,16 +14,17 @@ mod model;
 mod profile;
 mod tail;
 
-pub(super) use profile::ArrivalDraws;
 pub use profile::LeakyProfile;
 
 use super::fast::{Batches, Fast, Order};
 use super::start::{Initial, Start};
-use super::{Kernel, Measure, Observation, ParameterError, Process, Runner, single_bins};
+use super::{Kernel, Measure, Observation, ParameterError, Process, Runner, TailBins, single_bins};
 use crate::grid;
 use crate::number;
+use crate::profile::Total;
 use crate::rng::bounded::{MAX_CHOICES, Packing};
 use crate::rng::lanes::Lanes;
+use crate::rng::samplers::Rounded;
 use crate::rng::thresholds::Thresholds;
 use crate::rng::{Domain, Draws};
 use crate::stats::Flow;
@@ -50,6 +51,15 @@ impl Arrivals {
             Arrivals::Binomial => Thresholds::binomial(bins, lambda),
             Arrivals::Poisson => Thresholds::poisson(lambda, bins),
             Arrivals::Fixed => Thresholds::rounded(lambda, bins),
+        }
+    }
+
+    /// The same law for any number of `bins`, as profiles draw it.
+    pub(super) fn total(self, lambda: f64, bins: u64) -> Total {
+        match self {
+            Arrivals::Binomial => Total::Binomial(bins, lambda),
+            Arrivals::Poisson => Total::Poisson(lambda * bins as f64),
+            Arrivals::Fixed => Total::Rounded(Rounded::new(lambda, bins)),
         }
     }
 }
@@ -144,6 +154,8 @@ const MAX_WORDS: u64 = 1 << 31;
 pub struct Leaky {
     pub(super) bins: u32,
     pub(super) arrivals: Thresholds,
+    /// The law of the same, for rounds that are made to raise a bin.
+    pub(super) total: Total,
     pub(super) packing: Packing,
     pub(super) initial: Initial,
     pub(super) expected_balls: f64,
@@ -161,7 +173,7 @@ impl Leaky {
         let bins = single_bins(n)?;
         parameters.check_lambda_and_d()?;
         let packing = Packing::new(bins, d as u32);
-        let arrivals = arrivals.thresholds(lambda, bins);
+        let (total, arrivals) = (arrivals.total(lambda, n), arrivals.thresholds(lambda, bins));
         if packing.words(u64::from(arrivals.last())) > MAX_WORDS {
             let reason = "the balls of a round need more than 2^31 random words";
             return refuse(
@@ -172,7 +184,7 @@ impl Leaky {
             );
         }
         let initial = parameters.initial(n)?;
-        Ok(Self { bins, arrivals, packing, initial, expected_balls: lambda * f64::from(bins) })
+        Ok(Self { bins, arrivals, total, packing, initial, expected_balls: lambda * f64::from(bins) })
     }
 }
 
@@ -237,5 +249,9 @@ impl Process for Leaky {
             pool: None,
             starts_empty: matches!(self.initial, Initial::Same(0)),
         }
+    }
+
+    fn tail(&self) -> Option<&dyn TailBins> {
+        Some(self)
     }
 }

@@ -4,11 +4,10 @@
 //! and more than j balls at the start of the round, and each of these bins with the same: a weight of
 //! `(x^d - y^d) / (x - y)`. Deletions are certain.
 
-use super::{Arrivals, Parameters};
+use super::Parameters;
 use crate::process::start::Initial;
 use crate::process::{Measure, ParameterError, profile_bins};
-use crate::profile::{Balls, Count, ProfileChain, ROUND_WORK, State, TailChain, Thrower, Watch, one_choice_work};
-use crate::rng::samplers::{Rounded, binomial};
+use crate::profile::{Count, ProfileChain, ROUND_WORK, State, TailChain, Thrower, Total, Watch, one_choice_work};
 use crate::rng::stream::Stream;
 use crate::stats::Flow;
 
@@ -16,48 +15,10 @@ use crate::stats::Flow;
 #[derive(Clone, Debug)]
 pub struct LeakyProfile {
     pub(super) bins: u64,
-    pub(super) lambda: f64,
-    d: u32,
-    pub(super) arrivals: ArrivalDraws,
+    lambda: f64,
+    pub(super) d: u32,
+    pub(super) arrivals: Total,
     initial: Initial,
-}
-
-/// Arrivals of a round on profiles.
-#[derive(Clone, Debug)]
-pub(in crate::process) struct ArrivalDraws {
-    bins: u64,
-    pub(super) law: Law,
-}
-
-/// Law of the number of balls of a round.
-#[derive(Clone, Debug)]
-pub(super) enum Law {
-    /// Odds of a generator to emit a ball.
-    Binomial(f64),
-    /// Mean number of balls.
-    Poisson(f64),
-    Fixed(Rounded),
-}
-
-impl ArrivalDraws {
-    /// The arrivals of `bins` bins at rate `lambda`.
-    pub(in crate::process) fn new(arrivals: Arrivals, lambda: f64, bins: u64) -> Self {
-        let law = match arrivals {
-            Arrivals::Binomial => Law::Binomial(lambda / (1.0 - lambda)),
-            Arrivals::Poisson => Law::Poisson(lambda * bins as f64),
-            Arrivals::Fixed => Law::Fixed(Rounded::new(lambda, bins)),
-        };
-        Self { bins, law }
-    }
-
-    /// The balls of a round, or the Poisson mean of their number.
-    pub(in crate::process) fn draw(&self, stream: &mut Stream) -> Balls {
-        match &self.law {
-            Law::Binomial(odds) => Balls::Exactly(binomial(stream, self.bins, *odds)),
-            Law::Poisson(mean) => Balls::Poisson(*mean),
-            Law::Fixed(law) => Balls::Exactly(law.draw(stream.bits())),
-        }
-    }
 }
 
 impl LeakyProfile {
@@ -70,17 +31,14 @@ impl LeakyProfile {
         parameters.check_lambda_and_d()?;
         let initial = parameters.initial(n)?.for_profile(&parameters.start, n)?;
         let Parameters { lambda, d, arrivals, .. } = *parameters;
-        let arrivals = ArrivalDraws::new(arrivals, lambda, n);
-        Ok(Self { bins: n, lambda, d: d as u32, arrivals, initial })
+        Ok(Self { bins: n, lambda, d: d as u32, arrivals: arrivals.total(lambda, n), initial })
     }
 }
 
-impl LeakyProfile {
-    /// Expected balls of a bin, for one ball a bin in all, of a load that `at_least` bins have and `above` exceed.
-    pub(super) fn weight(&self, at_least: u64, above: u64) -> f64 {
-        let n = self.bins as f64;
-        difference_quotient(at_least as f64 / n, above as f64 / n, self.d)
-    }
+/// Expected balls of a bin, for one ball a bin in all, of a load that `at_least` of `bins` bins have and `above` exceed.
+pub(super) fn weight(bins: u64, d: u32, at_least: u64, above: u64) -> f64 {
+    let n = bins as f64;
+    difference_quotient(at_least as f64 / n, above as f64 / n, d)
 }
 
 impl ProfileChain for LeakyProfile {
@@ -95,7 +53,8 @@ impl ProfileChain for LeakyProfile {
     fn round(&self, stream: &mut Stream, thrower: &mut Thrower, state: &mut State, watch: &mut Watch<'_>) -> Flow {
         let profile = &mut state.bins;
         let balls = self.arrivals.draw(stream);
-        let arrived = thrower.throw(stream, profile, balls, |at_least, above| self.weight(at_least, above));
+        let arrived =
+            thrower.throw(stream, profile, balls, |at_least, above| weight(self.bins, self.d, at_least, above));
         (watch.loads)(Measure::Pre, profile);
         let departed = profile.serve();
         (watch.loads)(Measure::Post, profile);
@@ -108,7 +67,7 @@ impl ProfileChain for LeakyProfile {
 
     fn one_bin(&self) -> Option<[(f64, Count); 2]> {
         // Every bin has the weight 1, whatever the loads.
-        (self.d == 1).then(|| self.balls(1.0))
+        (self.d == 1).then(|| self.arrivals.of_bin(1.0 / self.bins as f64))
     }
 
     fn tail(&self) -> Option<&dyn TailChain> {

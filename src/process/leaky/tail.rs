@@ -1,63 +1,19 @@
-//! Rounds of the leaky bins that are made to raise a bin to a level.
-//!
-//! Given the loads at the start of a round, a bin's balls have a simple law, p being the probability of a ball to join
-//! it: Binomial(n, lambda p), Poisson(lambda n p), or Binomial(A, p) for a fixed number A of balls. Given that this bin
-//! gets `a` of them, the others are thrown on the other bins by the same weights: from the n - a generators left,
-//! each of which emits for another bin with odds lambda (1 - p) / (1 - lambda); or Poisson(lambda n (1 - p)); or A - a.
+//! Rounds of the leaky bins that are made to raise a bin to a level, on profiles and bin by bin.
 
-use super::LeakyProfile;
-use super::profile::Law;
-use crate::profile::{Balls, Count, CountTail, Level, Profile, TailChain, Thrower};
-use crate::rng::samplers::binomial;
+use super::profile::weight;
+use super::{Leaky, LeakyProfile};
+use crate::process::TailBins;
+use crate::profile::{Balls, CountTail, Level, Profile, TailChain, Throw, Thrower, Total};
 use crate::rng::stream::Stream;
 
-/// No second part of a mixture.
-const NONE: (f64, Count) = (0.0, Count::Poisson(0.0));
-
-impl LeakyProfile {
-    /// Law of the number of balls of a bin of weight `weight`.
-    pub(super) fn balls(&self, weight: f64) -> [(f64, Count); 2] {
-        let p = weight / self.bins as f64;
-        match &self.arrivals.law {
-            Law::Binomial(_) => [(1.0, Count::Binomial(self.bins, self.lambda * p)), NONE],
-            Law::Poisson(mean) => [(1.0, Count::Poisson(mean * p)), NONE],
-            Law::Fixed(law) => law.values().map(|(balls, probability)| (probability, Count::Binomial(balls, p))),
-        }
-    }
-
-    /// Prepares the tails, up to `most` balls, of the number of balls of a bin of weight `weight`.
-    fn set(&self, counts: &mut CountTail, weight: f64, most: u64) {
-        counts.set(self.balls(weight), most);
-    }
-
-    /// The levels of `profile` from the lowest on, each with the weight of its bins and the number of bins above it.
-    fn weighted<'a>(&self, profile: &'a Profile) -> impl Iterator<Item = (Level, f64, u64)> + use<'a, '_> {
-        let mut at_least = self.bins;
-        profile.levels().iter().map(move |&level| {
-            let above = at_least - level.bins;
-            let weight = self.weight(at_least, above);
-            at_least = above;
-            (level, weight, above)
-        })
-    }
-}
-
-/// Balls that raise a bin of load `load` to `level` after its deletion.
-fn needed(level: u64, load: u64) -> u64 {
-    (level + 1).saturating_sub(load)
+/// The throw and the deletions of a round of `bins` bins.
+fn throw(balls: Total, bins: u64, d: u32) -> Throw<impl Fn(u64, u64) -> f64> {
+    Throw { balls, weight: move |at_least, above| weight(bins, d, at_least, above), deleted: 1 }
 }
 
 impl TailChain for LeakyProfile {
     fn expected_reaching(&self, counts: &mut CountTail, profile: &Profile, levels: &[u64], expected: &mut Vec<f64>) {
-        let first = expected.len();
-        expected.resize(first + levels.len(), 0.0);
-        let Some(&highest) = levels.iter().max() else { return };
-        for (Level { load, bins }, weight, _) in self.weighted(profile) {
-            self.set(counts, weight, needed(highest, 0));
-            for (sum, &level) in expected[first..].iter_mut().zip(levels) {
-                *sum += bins as f64 * counts.at_least(needed(level, load));
-            }
-        }
+        throw(self.arrivals, self.bins, self.d).expected_reaching(counts, profile, levels, expected);
     }
 
     fn force(
@@ -68,55 +24,72 @@ impl TailChain for LeakyProfile {
         profile: &mut Profile,
         level: u64,
     ) {
-        let most = needed(level, 0);
-        let mut sum = 0.0;
-        let mut sums = Vec::with_capacity(profile.levels().len());
-        for (Level { load, bins }, weight, _) in self.weighted(profile) {
-            self.set(counts, weight, most);
-            sum += bins as f64 * counts.at_least(needed(level, load));
-            sums.push(sum);
-        }
-        assert!(sum > 0.0, "a bin can reach the level");
-        let target = stream.unit() * sum;
-        let chosen = sums.partition_point(|&sum| sum < target);
-        let (raised, weight, above) = self.weighted(profile).nth(chosen).expect("the target is at most the sum");
+        throw(self.arrivals, self.bins, self.d).force(stream, thrower, counts, profile, level);
+    }
+}
 
-        self.set(counts, weight, most);
-        let needed = needed(level, raised.load);
-        let p = weight / self.bins as f64;
-        let (balls, others) = match &self.arrivals.law {
-            Law::Binomial(odds) => {
-                let balls = counts.draw(stream, needed);
-                (balls, Balls::Exactly(binomial(stream, self.bins - balls, odds * (1.0 - p).max(0.0))))
-            }
-            Law::Poisson(mean) => (counts.draw(stream, needed), Balls::Poisson(mean * (1.0 - p).max(0.0))),
-            Law::Fixed(law) => {
-                // The number of balls of the round first, given that the bin gets enough of them.
-                let [(few, rarely), (many, often)] = law.values();
-                let tail = counts.at_least(needed);
-                counts.set([(often, Count::Binomial(many, p)), NONE], most);
-                let (all, probability) =
-                    if stream.unit() * tail <= counts.at_least(needed) { (many, often) } else { (few, rarely) };
-                counts.set([(probability, Count::Binomial(all, p)), NONE], most);
-                let balls = counts.draw(stream, needed);
-                (balls, Balls::Exactly(all - balls))
-            }
-        };
-        let without = profile
-            .levels()
-            .iter()
-            .map(|level| Level { bins: level.bins - u64::from(level.load == raised.load), ..*level });
-        let mut rest = Profile::new(without);
-        if rest.bins() > 0 {
-            // Weights are those of all bins: what is counted without the raised bin is counted with it again.
-            thrower.throw(stream, &mut rest, others, |at_least, higher| {
-                let at_least = at_least + u64::from(at_least > above);
-                let higher = higher + u64::from(higher + 1 >= above + raised.bins);
-                self.weight(at_least, higher)
-            });
+impl Leaky {
+    fn throw(&self) -> Throw<impl Fn(u64, u64) -> f64> {
+        throw(self.total, self.bins.into(), self.packing.choices)
+    }
+
+    /// Throws `balls` balls that see `loads`, none of them into the bin `barred`; returns how many join each bin.
+    fn joining(&self, stream: &mut Stream, loads: &[u32], balls: u64, barred: Option<usize>) -> Vec<u32> {
+        let mut joined = vec![0; loads.len()];
+        for _ in 0..balls {
+            let bin = loop {
+                let mut best = stream.below(self.bins.into()) as usize;
+                for _ in 1..self.packing.choices {
+                    let bin = stream.below(self.bins.into()) as usize;
+                    if loads[bin] < loads[best] {
+                        best = bin;
+                    }
+                }
+                // A ball of another bin has the law of a ball that happens not to join this one.
+                if barred != Some(best) {
+                    break best;
+                }
+            };
+            joined[bin] += 1;
         }
-        let raised = Level { load: raised.load + balls, bins: 1 };
-        *profile = Profile::new(rest.levels().iter().copied().chain([raised]));
-        profile.serve();
+        joined
+    }
+}
+
+/// Every bin gets its balls and deletes one.
+fn serve(loads: &mut [u32], joined: &[u32]) {
+    for (load, joined) in loads.iter_mut().zip(joined) {
+        *load = (*load + joined).saturating_sub(1);
+    }
+}
+
+/// The numbers of bins of each of `loads`.
+fn profile(loads: &[u32]) -> Profile {
+    Profile::new(loads.iter().map(|&load| Level { load: load.into(), bins: 1 }))
+}
+
+impl TailBins for Leaky {
+    fn advance(&self, stream: &mut Stream, loads: &mut [u32]) {
+        let balls = self.arrivals.draw(stream.bits());
+        let joined = self.joining(stream, loads, balls.into(), None);
+        serve(loads, &joined);
+    }
+
+    fn expected_reaching(&self, counts: &mut CountTail, loads: &[u32], levels: &[u64], expected: &mut Vec<f64>) {
+        self.throw().expected_reaching(counts, &profile(loads), levels, expected);
+    }
+
+    fn force(&self, stream: &mut Stream, thrower: &mut Thrower, counts: &mut CountTail, loads: &mut [u32], level: u64) {
+        let raised = self.throw().raise(stream, counts, &profile(loads), level);
+        let place = stream.below(raised.among.bins) as usize;
+        let alike = loads.iter().enumerate().filter(|(_, load)| u64::from(**load) == raised.among.load);
+        let (bin, _) = { alike }.nth(place).expect("so many bins have this load");
+        let others = match raised.others {
+            Balls::Exactly(balls) => balls,
+            Balls::Poisson(mean) => thrower.number(stream, mean, self.bins.into()),
+        };
+        let mut joined = self.joining(stream, loads, others, Some(bin));
+        joined[bin] = raised.balls as u32;
+        serve(loads, &joined);
     }
 }
