@@ -51,11 +51,10 @@ impl Chain for OneBin<'_> {
         let profile = self.all.start(stream, thrower).bins;
         let place = stream.below(profile.bins());
         let mut below = 0;
-        let is_here = |bins: u64| {
+        let mut is_here = |bins: u64| {
             below += bins;
             place < below
         };
-        let mut is_here = is_here;
         profile.levels().iter().find(|at| is_here(at.bins)).expect("the place is one of the bins").load
     }
 
