@@ -67,10 +67,10 @@ impl<'i, 'w, C: Chain> Island<'i, 'w, C> {
         let level = self.sources.targets()[stage];
         let Self { chain, walker, question, sources } = self;
         walker.step()?;
-        let masses = sources.masses(*chain, &mut walker.counts, stage);
-        let (chosen, weight) = sources.choose(&mut walker.stream, &masses, entrances);
-        sources.thin(&mut walker.stream, &masses);
-        let kept = Kept::new(&mut walker.stream, KEPT_FOR_THE_NEXT * entrances as usize);
+        sources.weigh(*chain, &mut walker.counts, stage);
+        let (chosen, weight) = sources.choose(&mut walker.stream, entrances);
+        sources.thin(&mut walker.stream);
+        let kept = sources.keep(&mut walker.stream, KEPT_FOR_THE_NEXT * entrances as usize);
         let mut way = Way { chain: *chain, level, next, counted, question: *question, kept };
         let mut excursions = Vec::with_capacity(chosen.len());
         for (source, number) in chosen.into_iter().zip(0..) {
@@ -95,15 +95,11 @@ impl<'i, 'w, C: Chain> Island<'i, 'w, C> {
         self.sources.add(below, seen.excursions.len());
     }
 
-    /// Contributions to the expected number of entrances to the target of index `target`: of each source of the plain
-    /// chains and of each stage.
+    /// Contributions to the expected number of entrances to the target of index `target`: of the plain chains by ancestor,
+    /// and of each stage by excursion.
     pub(super) fn masses(&mut self, target: usize) -> Vec<Vec<f64>> {
-        self.sources.masses(self.chain, &mut self.walker.counts, target)
-    }
-
-    /// The `masses` of the plain chains by ancestor, and of each stage by excursion.
-    pub(super) fn by_origin(&self, masses: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        self.sources.by_origin(masses)
+        self.sources.weigh(self.chain, &mut self.walker.counts, target);
+        self.sources.by_origin()
     }
 }
 

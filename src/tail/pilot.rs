@@ -102,7 +102,7 @@ impl Plan {
                 let level = targets[stage];
                 let masses = pilot.masses(stage);
                 let all: f64 = masses.iter().flatten().sum();
-                for (place, of_origin) in pilot.by_origin(&masses).iter().enumerate() {
+                for (place, of_origin) in masses.iter().enumerate() {
                     let share = of_origin.iter().sum::<f64>() / all;
                     let variance = share * share * relative_variance(of_origin);
                     match place.checked_sub(1) {

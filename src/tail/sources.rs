@@ -33,6 +33,8 @@ struct Batch<S> {
     /// For each target, the expected numbers of bins that reach it in the next round from each source; of the plain chain
     /// alone, whose sources serve all targets.
     expected: Option<Vec<Vec<f64>>>,
+    /// Masses at the target that was weighed for last.
+    masses: Vec<f64>,
 }
 
 /// The sources so far.
@@ -41,6 +43,8 @@ pub(super) struct Sources<S> {
     targets: Vec<u64>,
     /// Those of the plain chain, and of each stage.
     batches: Vec<Batch<S>>,
+    /// Memory of the states of a stage, which are many until they are thinned.
+    spare: Vec<Source<S>>,
 }
 
 impl<S: Clone> Sources<S> {
@@ -58,7 +62,8 @@ impl<S: Clone> Sources<S> {
             chain.expected_reaching(counts, &source.state, &targets, &mut of_source);
             expected.iter_mut().zip(&of_source).for_each(|(values, &value)| values.push(value));
         }
-        Self { targets, batches: vec![Batch { sources: plain, excursions: 0, expected: Some(expected) }] }
+        let batches = vec![Batch { sources: plain, excursions: 0, expected: Some(expected), masses: Vec::new() }];
+        Self { targets, batches, spare: Vec::new() }
     }
 
     pub(super) fn targets(&self) -> &[u64] {
@@ -67,38 +72,31 @@ impl<S: Clone> Sources<S> {
 
     /// Adds the sources of a stage that so many excursions went through.
     pub(super) fn add(&mut self, sources: Vec<Source<S>>, excursions: usize) {
-        self.batches.push(Batch { sources, excursions, expected: None });
+        self.batches.push(Batch { sources, excursions, expected: None, masses: Vec::new() });
     }
 
-    /// The contributions of each source of each batch to the expected number of entrances to the target of index
-    /// `target`, each as much larger as the source is preferred.
-    pub(super) fn masses<C: Chain<State = S>>(
-        &self,
-        chain: &C,
-        counts: &mut CountTail,
-        target: usize,
-    ) -> Vec<Vec<f64>> {
-        let mut of_batch = |Batch { sources, expected, .. }: &Batch<S>| {
-            let mut masses = Vec::with_capacity(sources.len());
+    /// Finds the mass of each source: its contribution to the expected number of entrances to the target of index `target`,
+    /// as much larger as the source is preferred.
+    pub(super) fn weigh<C: Chain<State = S>>(&mut self, chain: &C, counts: &mut CountTail, target: usize) {
+        for Batch { sources, expected, masses, .. } in &mut self.batches {
+            masses.clear();
             match expected {
                 Some(of_targets) => masses.extend_from_slice(&of_targets[target]),
                 None => sources.iter().for_each(|source| {
-                    chain.expected_reaching(counts, &source.state, &self.targets[target..=target], &mut masses);
+                    chain.expected_reaching(counts, &source.state, &self.targets[target..=target], masses);
                 }),
             }
             masses.iter_mut().zip(sources).for_each(|(mass, source)| *mass *= source.weight * source.guide);
-            masses
-        };
-        self.batches.iter().map(&mut of_batch).collect()
+        }
     }
 
-    /// The `masses` of each batch, summed over the sources that are of one piece: an ancestor of the plain chains, or an
+    /// The masses of each batch, summed over the sources that are of one piece: an ancestor of the plain chains, or an
     /// excursion of a stage.
-    pub(super) fn by_origin(&self, masses: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let of_batch = |(batch, masses): (&Batch<S>, &Vec<f64>)| {
+    pub(super) fn by_origin(&self) -> Vec<Vec<f64>> {
+        let of_batch = |batch: &Batch<S>| {
             let mut sums = vec![0.0; batch.excursions];
             let mut last = None;
-            for (source, &mass) in batch.sources.iter().zip(masses) {
+            for (source, &mass) in batch.sources.iter().zip(&batch.masses) {
                 match sums.last_mut() {
                     _ if batch.excursions > 0 => sums[source.excursion as usize] += mass,
                     Some(sum) if last == Some(source.ancestor) => *sum += mass,
@@ -108,19 +106,20 @@ impl<S: Clone> Sources<S> {
             }
             sums
         };
-        self.batches.iter().zip(masses).map(of_batch).collect()
+        self.batches.iter().map(of_batch).collect()
     }
 
     /// Chooses `entrances` sources in proportion to their masses (systematic resampling); returns them and the weight of
     /// each entrance, times the guide of its source. There are none where there is no mass.
-    pub(super) fn choose(&self, stream: &mut Stream, masses: &[Vec<f64>], entrances: u64) -> (Vec<Source<S>>, f64) {
-        let weight = masses.iter().flatten().sum::<f64>() / entrances as f64;
+    pub(super) fn choose(&self, stream: &mut Stream, entrances: u64) -> (Vec<Source<S>>, f64) {
+        let masses = || self.batches.iter().flat_map(|batch| &batch.masses);
+        let weight = masses().sum::<f64>() / entrances as f64;
         let mut chosen = Vec::with_capacity(entrances as usize);
         let mut next = stream.unit() * weight;
         let mut sum = 0.0;
         let mut last = None;
         let sources = self.batches.iter().flat_map(|batch| &batch.sources);
-        for (source, &mass) in sources.zip(masses.iter().flatten()).filter(|(_, mass)| **mass > 0.0) {
+        for (source, &mass) in sources.zip(masses()).filter(|(_, mass)| **mass > 0.0) {
             sum += mass;
             last = Some(source);
             while next <= sum && (chosen.len() as u64) < entrances {
@@ -135,28 +134,32 @@ impl<S: Clone> Sources<S> {
         (chosen, weight)
     }
 
-    /// Leaves of the last stage a few sources for each of its excursions, in proportion to their `masses` at its next, as
-    /// far as that goes; each as much heavier as it was likely to be left out.
-    pub(super) fn thin(&mut self, stream: &mut Stream, masses: &[Vec<f64>]) {
-        let (Some(batch), Some(masses)) = (self.batches.last_mut(), masses.last()) else { return };
+    /// Leaves of the last stage a few sources for each of its excursions, in proportion to their masses at its next, as far
+    /// as that goes; each as much heavier as it was likely to be left out.
+    pub(super) fn thin(&mut self, stream: &mut Stream) {
+        let Some(batch) = self.batches.last_mut() else { return };
         let most = KEPT * batch.excursions;
         if most == 0 || batch.sources.len() <= most {
             return;
         }
-        let spacing = masses.iter().sum::<f64>() / most as f64;
+        let spacing = batch.masses.iter().sum::<f64>() / most as f64;
         let (mut sum, mut next) = (0.0, stream.unit());
-        let mut of_source = masses.iter();
-        batch.sources.retain_mut(|source| {
-            let mass = of_source.next().expect("each source has its mass");
-            let kept = if *mass >= spacing { 1.0 } else { mass / spacing };
+        let mut all = std::mem::take(&mut batch.sources);
+        batch.sources.extend(all.drain(..).zip(&batch.masses).filter_map(|(source, &mass)| {
+            let kept = if mass >= spacing { 1.0 } else { mass / spacing };
             sum += kept;
-            if kept == 0.0 || sum < next {
-                return false;
-            }
-            next += 1.0;
-            source.weight /= kept;
-            true
-        });
+            (kept > 0.0 && sum >= next).then(|| {
+                next += 1.0;
+                Source { weight: source.weight / kept, ..source }
+            })
+        }));
+        self.spare = all;
+    }
+
+    /// To keep at most so many of the states of a stage.
+    pub(super) fn keep(&mut self, stream: &mut Stream, most: usize) -> Kept<S> {
+        let sources = std::mem::take(&mut self.spare);
+        Kept { sources, most, offset: stream.bits(), doublings: 0, seen: 0 }
     }
 }
 
@@ -174,10 +177,6 @@ pub(super) struct Kept<S> {
 }
 
 impl<S: Clone> Kept<S> {
-    pub(super) fn new(stream: &mut Stream, most: usize) -> Self {
-        Self { sources: Vec::new(), most, offset: stream.bits(), doublings: 0, seen: 0 }
-    }
-
     pub(super) fn offer(&mut self, source: &Source<S>) {
         let mask = (1 << self.doublings) - 1;
         if self.seen & mask == self.offset & mask {
