@@ -86,10 +86,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Whether the relative error is at most `wanted`, and nothing in doubt. A level that every round reached has no spread,
+    /// Whether the relative error is at most `wanted`, and nothing in doubt. A level that every look reached has no spread,
     /// and needs none.
     pub(super) fn is_within(&self, wanted: f64) -> bool {
-        self.probability == 1.0 || (self.doubts.is_empty() && self.rel_err.is_some_and(|error| error <= wanted))
+        let is_certain = self.probability == 1.0 && self.rel_err.is_none();
+        is_certain || (self.doubts.is_empty() && self.rel_err.is_some_and(|error| error <= wanted))
     }
 }
 
@@ -164,7 +165,7 @@ impl Sums {
         if largest_share > DOMINATING {
             doubts.push(Doubt::DominatingWeight);
         }
-        if skewness > SKEWED * number.sqrt() {
+        if skewness.abs() > SKEWED * number.sqrt() {
             doubts.push(Doubt::SkewedIslands);
         }
         if self.islands() < FEWEST_ISLANDS {

@@ -7,7 +7,7 @@ use super::question::Question;
 use super::sources::{Kept, Source, Sources};
 
 /// Visited states that a stage leaves to the next for each of its entrances.
-const KEPT_FOR_THE_NEXT: usize = 8;
+pub(super) const KEPT_FOR_THE_NEXT: usize = 8;
 /// Expected rounds that a path within a horizon is followed where it has left its level again.
 const ROUNDS_AFTER: f64 = 64.0;
 

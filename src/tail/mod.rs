@@ -176,8 +176,17 @@ pub enum TailError {
         /// What was asked for.
         states: StreamKind,
     },
+    /// A plain chain that would take for ever.
+    #[error(
+        "the stationary state is forgotten in some {rounds:.0e} rounds only, too many to wait for; use a smaller lambda, or \
+         ask for a round (--at-round) or a horizon (--within)"
+    )]
+    Endless {
+        /// Autocorrelation time, in rounds.
+        rounds: f64,
+    },
     /// Nothing ever gets there, or with a probability that no `f64` holds.
-    #[error("a max load of {level} cannot be reached, or with a probability below 1e-290; use lower levels")]
+    #[error("a max load of {level} cannot be reached, or with a probability too small for an f64; use lower levels")]
     OutOfReach {
         /// The lowest stage without an entrance.
         level: u64,

@@ -2,22 +2,24 @@
 //!
 //! # Stages
 //! The first stage is the lowest level that fewer than one in ten rounds reach. From each stage the next is the highest
-//! level that its excursions, and not too few of them, reach in a fifth of their rounds, or the next whole number where there is none: with two
-//! choices that is every level, with one choice one in many. Where levels are many, some of them evenly are looked at.
+//! level that its excursions are at in a fifth of their rounds, if not too few of them reach it, or the next level where
+//! there is none: with two choices that is every level, with one choice one in many. Where there are more than 512
+//! levels, so many of them, evenly, are looked at.
 //!
 //! # Work
 //! Let the plain chains have relative variance `V / looks` at a cost of c rounds each, and stage i `V_i / entrances` at a
 //! cost of `c_i`. The error is least, for the work, where looks go with `sqrt(V / c)` and entrances with
-//! `sqrt(V_i / c_i)`. There are as many
-//! as keep the relative variance of an island below a bound, and no fewer than the plain chain needs to forget its start.
+//! `sqrt(V_i / c_i)`. There are as many as keep the relative variance of an island below a bound, and no fewer than the
+//! plain chain needs to forget its start.
 //!
 //! The pilot is a function of the seed. A poor one makes the islands slower and leaves them unbiased.
 
 use super::TailError;
 use super::chain::Chain;
-use super::island::{Excursion, Island};
+use super::island::{Excursion, Island, KEPT_FOR_THE_NEXT};
 use super::plain::Course;
 use super::question::Question;
+use super::sources::KEPT;
 
 /// Largest fraction of rounds at the first stage.
 const FIRST: f64 = 0.1;
@@ -37,6 +39,8 @@ const BURN_IN: f64 = 5.0;
 const ROUNDS: f64 = 20.0;
 /// Fewest rounds of the plain chain.
 const FEWEST_ROUNDS: f64 = 1024.0;
+/// States that the pilot keeps of its plain chains and its first stages.
+pub(super) const PILOT_STATES: u64 = ENTRANCES * (KEPT_FOR_THE_NEXT + KEPT) as u64;
 /// Paths of the pilot, and fewest of an island.
 const PATHS: u64 = 32;
 const FEWEST_PATHS: u64 = 4;
@@ -66,6 +70,15 @@ pub(super) fn shortest(question: Question, memory: f64) -> Course {
 }
 
 impl Plan {
+    /// About how many states an island keeps at once.
+    pub(super) fn states(&self) -> u64 {
+        let of_plain = if self.course.question.horizon().is_some() { 64 } else { 1 };
+        let plain = of_plain * self.course.looks.div_ceil(self.course.every);
+        let entrances = self.stages.iter().map(|stage| stage.1);
+        let under_way = (1 + KEPT_FOR_THE_NEXT as u64) * entrances.clone().max().unwrap_or(0);
+        plain + under_way + KEPT as u64 * entrances.sum::<u64>()
+    }
+
     /// The plan for the levels asked for, which ascend, so that an island has about this relative `variance`; looks of
     /// the plain chains are as good as independent after some `memory` of them. `pilot` is an island of its own, with
     /// a question.

@@ -4,12 +4,12 @@ use super::chain::{Bins, Chain, Profiles, Walker};
 use super::estimate::Method;
 use super::island::Island;
 use super::one_bin::OneBin;
-use super::pilot::{Plan, shortest};
+use super::pilot::{PILOT_STATES, Plan, shortest};
 use super::plain::Course;
 use super::question::Question;
 use super::share::{Seen, Share};
-use super::{Spec, TailError, default_states};
-use crate::backend::{Control, StreamKind};
+use super::{MAX_ROUNDS, Spec, TailError};
+use crate::backend::{Control, StreamKind, memory};
 use crate::float::exp;
 use crate::journal::start_sha256;
 use crate::process::start::Start;
@@ -70,6 +70,11 @@ impl Scheme {
             Question::AtRound(_) | Question::Within(_) => form,
         };
         let memory = if question == Question::Stationary { spec.memory() } else { 1.0 };
+        let shortest = shortest(question, memory);
+        if shortest.burn_in.saturating_add(shortest.looks) > MAX_ROUNDS {
+            return Err(TailError::Endless { rounds: memory });
+        }
+        require_memory(&form, PILOT_STATES)?;
         // Profiles do not know which of their bins was at a level before.
         let one_bin = one_bin(&form).filter(|_| !matches!(question, Question::Within(_)));
         let walker = &mut Walker::new(spec.seed, u32::MAX, control);
@@ -105,8 +110,8 @@ impl Scheme {
                 VARIANCE,
             )?,
         };
-        let shortest = shortest(question, memory);
         let beside = Course { every: shortest.looks, looks: shortest.looks.max(PATHS_BESIDE), ..shortest };
+        require_memory(&form, plan.states())?;
         Ok(Self {
             chain: form,
             seed: spec.seed,
@@ -174,11 +179,12 @@ impl Scheme {
         if !beside.is_empty() {
             let counted: Vec<u64> = beside.iter().map(|(level, _)| self.levels[*level]).collect();
             let plain = Island::new(&all, walker, self.question).plain(self.beside, &counted)?;
-            let looks = self.beside.looks as f64;
+            let looks = self.beside.looks;
             for (((level, control), visits), reaching) in beside.into_iter().zip(plain.visits).zip(plain.bins) {
                 let of_one = std::mem::take(&mut levels[level]);
-                let of_all = Seen::of(visits.into_iter().map(|v| v as f64 / looks).zip(0..));
-                let probability = of_all.probability + control * (of_one.probability - reaching as f64 / looks);
+                let of_all = Seen::of_visits(&visits, looks, 1.0);
+                let bins_there = reaching as f64 / looks as f64;
+                let probability = of_all.probability + control * (of_one.probability - bins_there);
                 let seen = if counts_little(control) { of_all } else { of_one };
                 levels[level] = Seen { probability, ..seen };
             }
@@ -193,8 +199,7 @@ impl Scheme {
         let first = plan.stages.first().map_or(u64::MAX, |stage| stage.0);
         let (counted, _) = self.levels.split_at(self.levels.partition_point(|&k| k < first));
         let plain = island.plain(plan.course, counted)?;
-        let looks = plan.course.looks as f64 / bins;
-        let of_visits = |visits: &Vec<u64>| Seen::of(visits.iter().map(|&v| v as f64 / looks).zip(0..));
+        let of_visits = |visits: &Vec<u64>| Seen::of_visits(visits, plan.course.looks, bins);
         let mut levels: Vec<Seen> = plain.visits.iter().map(of_visits).collect();
         if !plan.stages.is_empty() {
             island.begin(plain.states, plan.stages.iter().map(|stage| stage.0).collect());
@@ -215,6 +220,14 @@ impl Scheme {
     }
 }
 
+/// Refuses states bin by bin where those of the islands under way do not fit.
+fn require_memory(form: &Form, states: u64) -> Result<(), TailError> {
+    let Form::Bins(process) = form else { return Ok(()) };
+    let bytes = 4 * u64::from(process.bins()) * rayon::current_num_threads() as u64;
+    let what = format!("the {states} states of each island under way, of {} bins each,", process.bins());
+    Ok(memory::require(what, bytes.saturating_mul(states), "use --states profile, or fewer bins or --threads")?)
+}
+
 /// Whether the rounds of all bins say more of a level than one bin with this `control`.
 fn counts_little(control: f64) -> bool {
     control < 0.5
@@ -223,14 +236,24 @@ fn counts_little(control: f64) -> bool {
 /// The process with `states` that it can be conditioned on.
 fn build(process: &ProcessSpec, states: StreamKind) -> Result<Form, TailError> {
     let form = process.build_for(states)?;
-    let has_tail = match &form {
-        Form::Profile(chain) => chain.tail().is_some(),
-        Form::Bins(process) => process.tail().is_some(),
+    let other = match states {
+        StreamKind::Bins => StreamKind::Profile,
+        StreamKind::Profile => StreamKind::Bins,
     };
     match process.name() {
-        _ if has_tail => Ok(form),
-        name if default_states(process) == states => Err(TailError::Unsupported(name)),
-        name => Err(TailError::UnsupportedStates { process: name, states }),
+        _ if has_tail(&form) => Ok(form),
+        name if process.build_for(other).is_ok_and(|form| has_tail(&form)) => {
+            Err(TailError::UnsupportedStates { process: name, states })
+        }
+        name => Err(TailError::Unsupported(name)),
+    }
+}
+
+/// Whether it can be conditioned on levels.
+fn has_tail(form: &Form) -> bool {
+    match form {
+        Form::Profile(chain) => chain.tail().is_some(),
+        Form::Bins(process) => process.tail().is_some(),
     }
 }
 

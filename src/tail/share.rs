@@ -28,6 +28,20 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Of visits of so many of the `looks` each, all of different ancestors, where a look stands for so many `bins`. Counts
+    /// are exact: what every look found has probability 1.
+    pub(super) fn of_visits(visits: &[u64], looks: u64, bins: f64) -> Self {
+        let all: u64 = visits.iter().sum();
+        let share = |of: u64| bins * (of as f64 / looks as f64);
+        let square = |&of: &u64| (of as f64 / all as f64) * (of as f64 / all as f64);
+        Self {
+            probability: share(all),
+            concentration: visits.iter().map(square).sum(),
+            largest: share(visits.iter().copied().max().unwrap_or(0)),
+            ancestors: visits.len() as u64,
+        }
+    }
+
     /// Of contributions with their ancestors.
     pub(super) fn of(contributions: impl Iterator<Item = (f64, u32)>) -> Self {
         let mut seen = Self::default();

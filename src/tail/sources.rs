@@ -5,7 +5,7 @@ use crate::profile::CountTail;
 use crate::rng::stream::Stream;
 
 /// Sources that a stage leaves, for each of its excursions, to those after the next.
-const KEPT: usize = 2;
+pub(super) const KEPT: usize = 2;
 
 /// A weighted state.
 #[derive(Clone, Debug)]
