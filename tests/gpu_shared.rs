@@ -4,7 +4,7 @@ mod common;
 
 use common::{Case, gpu, options, run_on_gpu};
 use leakybins::backend::gpu::{Gpu, Tuning};
-use leakybins::backend::{Backend, BackendError, BlockResult, Choice, Control, Host, Pool, Work, open};
+use leakybins::backend::{Backend, BackendError, BlockResult, Choice, Control, Host, Keeper, Pool, Work, open};
 use leakybins::run::{Spec, run};
 use libtest_mimic::Failed;
 use std::ops::Range;
@@ -41,7 +41,13 @@ impl Backend for Taught<Gpu> {
         "gpu"
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        _: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         let result = self.backend.run(work, block, control);
         self.done.fetch_add(1, Ordering::SeqCst);
         result
@@ -57,7 +63,13 @@ impl Backend for Taught<Host> {
         "cpu"
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        _: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         while self.done.load(Ordering::SeqCst) == 0 && !control.is_cancelled() {
             thread::sleep(Duration::from_millis(1));
         }

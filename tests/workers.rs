@@ -1,6 +1,6 @@
 //! Several backends at one queue of blocks: the result does not show it, and no device holds up the others.
 
-use leakybins::backend::{Backend, BackendError, BlockResult, Control, Host, Machine, Pool, StreamKind, Work};
+use leakybins::backend::{Backend, BackendError, BlockResult, Control, Host, Keeper, Machine, Pool, StreamKind, Work};
 use leakybins::journal::{Contents, Header, Journal};
 use leakybins::process::leaky::Parameters;
 use leakybins::process::{Measure, ProcessSpec};
@@ -87,7 +87,13 @@ impl Backend for Frail {
         "frail"
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        _: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         self.shop.begin("frail", &block);
         let result = Host::reference().run(work, block, control);
         if self.losses == 0 {
@@ -114,7 +120,13 @@ impl Backend for Hanging {
         "hanging"
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        _: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         self.shop.begin("hanging", &block);
         if self.after > 0 {
             self.after -= 1;
@@ -137,7 +149,13 @@ impl<F: Fn(&Shop) -> bool + Send> Backend for Patient<F> {
         "patient"
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+    fn run_kept(
+        &mut self,
+        work: &Work<'_>,
+        block: Range<u64>,
+        control: &Control,
+        _: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         self.shop.begin("patient", &block);
         wait_until("what the CPU waits for", || (self.until)(&self.shop));
         Host::cpu().run(work, block, control)
@@ -164,7 +182,13 @@ impl<F: Fn(&Shop) -> bool + Send> Backend for Broken<F> {
         "broken"
     }
 
-    fn run(&mut self, _: &Work<'_>, _: Range<u64>, _: &Control) -> Result<BlockResult, BackendError> {
+    fn run_kept(
+        &mut self,
+        _: &Work<'_>,
+        _: Range<u64>,
+        _: &Control,
+        _: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError> {
         wait_until("what the broken device waits for", || (self.until)(&self.shop));
         self.shop.losses.fetch_add(1, Ordering::SeqCst);
         assert!(!matches!(self.fails, Fails::Panics), "a bug");

@@ -135,10 +135,6 @@ impl Backend for Host {
         if self.fast { "cpu" } else { "reference" }
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-        self.run_kept(work, block, control, &Unkept)
-    }
-
     fn run_kept(
         &mut self,
         work: &Work<'_>,

@@ -192,7 +192,9 @@ pub trait Backend: Send {
     ///
     /// # Errors
     /// [`BackendError`]; a result is returned only if it conserves balls.
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError>;
+    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
+        self.run_kept(work, block, control, &Unkept)
+    }
 
     /// The same from where `keeper` has the block, which is given the block in the middle when it asks for it. A backend
     /// that does not know how begins the block anew.
@@ -204,10 +206,8 @@ pub trait Backend: Send {
         work: &Work<'_>,
         block: Range<u64>,
         control: &Control,
-        _keeper: &dyn Keeper,
-    ) -> Result<BlockResult, BackendError> {
-        self.run(work, block, control)
-    }
+        keeper: &dyn Keeper,
+    ) -> Result<BlockResult, BackendError>;
 
     /// Starts afresh after [`BackendError::Lost`], and checks what it gets as [`open`] does.
     ///

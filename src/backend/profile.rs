@@ -30,10 +30,6 @@ impl Backend for Profiles {
         StreamKind::Profile
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-        self.run_kept(work, block, control, &Unkept)
-    }
-
     fn run_kept(
         &mut self,
         work: &Work<'_>,

@@ -62,10 +62,6 @@ impl Backend for Mortal {
         self.backend.stream()
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-        self.backend.run(work, block, control)
-    }
-
     fn run_kept(
         &mut self,
         work: &Work<'_>,

@@ -285,10 +285,6 @@ impl Backend for Gpu {
         Some(self.device.summary.to_string())
     }
 
-    fn run(&mut self, work: &Work<'_>, block: Range<u64>, control: &Control) -> Result<BlockResult, BackendError> {
-        self.run_kept(work, block, control, &Unkept)
-    }
-
     fn run_kept(
         &mut self,
         work: &Work<'_>,
