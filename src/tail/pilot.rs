@@ -56,8 +56,6 @@ pub(super) struct Plan {
     pub(super) course: Course,
     /// Levels of the stages, ascending, and the excursions of each.
     pub(super) stages: Vec<(u64, u64)>,
-    /// What the pilot thinks of the levels asked for: the fraction of the rounds that reach each.
-    pub(super) fractions: Vec<f64>,
 }
 
 /// The shortest plain chains: in the stationary state, of a process that forgets its state in some `memory` rounds.
@@ -78,15 +76,25 @@ impl Plan {
         let under_way = (1 + KEPT_FOR_THE_NEXT as u64) * entrances.clone().max().unwrap_or(0);
         plain + under_way + KEPT as u64 * entrances.sum::<u64>()
     }
+}
 
-    /// The plan for the levels asked for, which ascend, so that an island has about this relative `variance`; looks of
-    /// the plain chains are as good as independent after some `memory` of them. `pilot` is an island of its own, with
-    /// a question.
+/// What a pilot has seen.
+pub(super) struct Explored {
+    shortest: Course,
+    /// Relative variance of a look.
+    of_a_look: f64,
+    stages: Vec<Climb>,
+    /// Of the levels asked for, the fraction of the looks that reach each.
+    pub(super) fractions: Vec<f64>,
+}
+
+impl Explored {
+    /// Finds the stages for the levels asked for, which ascend; looks of the plain chains are as good as independent
+    /// after some `memory` of them. `pilot` is an island of its own, with a question.
     pub(super) fn find<C: Chain>(
         mut pilot: Island<'_, '_, C>,
         (question, levels): (Question, &[u64]),
         memory: f64,
-        variance: f64,
     ) -> Result<Self, TailError> {
         let shortest = shortest(question, memory);
         let course = Course { looks: shortest.looks.max(PATHS), ..shortest };
@@ -157,17 +165,22 @@ impl Plan {
             }
         }
         // A chain without any variance still needs a scale.
-        let of_a_look = of_a_look.max(LEAST_VARIANCE);
-        let cost_of_a_look = course.rounds_of_a_look() as f64;
+        Ok(Self { shortest, of_a_look: of_a_look.max(LEAST_VARIANCE), stages, fractions })
+    }
+
+    /// The plan by which an island has about this relative `variance`.
+    pub(super) fn plan(&self, variance: f64) -> Plan {
+        let Self { shortest, of_a_look, ref stages, .. } = *self;
+        let cost_of_a_look = shortest.rounds_of_a_look() as f64;
         let sum: f64 =
             (of_a_look * cost_of_a_look).sqrt() + stages.iter().map(|s| (s.variance * s.cost).sqrt()).sum::<f64>();
         let effort = (of_a_look / cost_of_a_look).sqrt();
         let scale = (shortest.looks as f64 / effort).max(sum / variance);
         let looks = ((scale * effort).ceil() as u64).max(shortest.looks);
-        let fewest = if question.horizon().is_some() { FEWEST_FROM_A_START } else { FEWEST };
+        let fewest = if shortest.question.horizon().is_some() { FEWEST_FROM_A_START } else { FEWEST };
         let entrances = |s: &Climb| (scale * (s.variance / s.cost).sqrt()).clamp(fewest, MOST).ceil() as u64;
         let stages = stages.iter().map(|s| (s.level, entrances(s))).collect();
-        Ok(Self { course: Course { looks, ..course }, stages, fractions })
+        Plan { course: Course { looks, ..shortest }, stages }
     }
 }
 

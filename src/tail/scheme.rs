@@ -4,7 +4,7 @@ use super::chain::{Bins, Chain, Profiles, Walker};
 use super::estimate::Method;
 use super::island::Island;
 use super::one_bin::OneBin;
-use super::pilot::{PILOT_STATES, Plan, shortest};
+use super::pilot::{Explored, PILOT_STATES, Plan, shortest};
 use super::plain::Course;
 use super::question::Question;
 use super::share::{Seen, Share};
@@ -78,38 +78,30 @@ impl Scheme {
         // Profiles do not know which of their bins was at a level before.
         let one_bin = one_bin(&form).filter(|_| !matches!(question, Question::Within(_)));
         let walker = &mut Walker::new(spec.seed, u32::MAX, control);
-        let mut controls = vec![None; levels.len()];
-        let plan = match (&form, one_bin) {
+        let asked = (question, &levels[..]);
+        let explored = match (&form, one_bin) {
             (Form::Profile(chain), Some(law)) => {
                 let highest = *levels.last().expect("a level is asked for");
                 let bin = OneBin::new(&**chain, law, highest);
-                let find = |walker, variance| {
-                    Plan::find(Island::new(&bin, walker, question), (question, levels), memory, variance)
-                };
-                let mut plan = find(walker, VARIANCE)?;
-                for (control, p) in controls.iter_mut().zip(&plan.fractions) {
-                    let bins = chain.bins() as f64 * p;
-                    let weight = exp(-bins);
-                    *control = (chain.bins() > 1 && bins > PAIRS).then_some(if weight < LEAST { 0.0 } else { weight });
-                }
-                if controls.iter().any(Option::is_some) {
-                    plan = find(&mut Walker::new(spec.seed, u32::MAX, control), VARIANCE_BESIDE_ALL)?;
-                }
-                plan
+                Explored::find(Island::new(&bin, walker, question), asked, memory)?
             }
-            (Form::Profile(chain), None) => Plan::find(
-                Island::new(&Profiles(of(&**chain)), walker, question),
-                (question, levels),
-                memory,
-                VARIANCE,
-            )?,
-            (Form::Bins(process), _) => Plan::find(
-                Island::new(&Bins(of_bins(&**process)), walker, question),
-                (question, levels),
-                memory,
-                VARIANCE,
-            )?,
+            (Form::Profile(chain), None) => {
+                Explored::find(Island::new(&Profiles(of(&**chain)), walker, question), asked, memory)?
+            }
+            (Form::Bins(process), _) => {
+                Explored::find(Island::new(&Bins(of_bins(&**process)), walker, question), asked, memory)?
+            }
         };
+        let mut controls = vec![None; levels.len()];
+        if let (Form::Profile(chain), Some(_)) = (&form, one_bin) {
+            for (control, p) in controls.iter_mut().zip(&explored.fractions) {
+                let bins = chain.bins() as f64 * p;
+                let weight = exp(-bins);
+                *control = (chain.bins() > 1 && bins > PAIRS).then_some(if weight < LEAST { 0.0 } else { weight });
+            }
+        }
+        let is_beside_all = controls.iter().any(Option::is_some);
+        let plan = explored.plan(if is_beside_all { VARIANCE_BESIDE_ALL } else { VARIANCE });
         let beside = Course { every: shortest.looks, looks: shortest.looks.max(PATHS_BESIDE), ..shortest };
         require_memory(&form, plan.states())?;
         Ok(Self {
